@@ -49,7 +49,7 @@ class Resize(Layer):
             new_size = min(floor(size * scale), MAX_COUNT + 1)
         if not 0 < new_size <= MAX_COUNT or size < 1:
             self.fail(f"an image of {name} {size} cannot become one of {name} {new_size}")
-        return int(new_size), float(scale) if options.HasField(ratio) else new_size / size
+        return new_size, float(scale) if options.HasField(ratio) else new_size / size
 
 
 _SIZES = ("height", "width", "zoom_factor", "shrink_factor")

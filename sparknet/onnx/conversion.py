@@ -20,7 +20,7 @@ from sparknet.onnx.length_constants import Growth, grown, of_length
 from sparknet.onnx.limits import MALFORMED, Room, spread
 from sparknet.onnx.netlist import FLOAT, Computed, Netlist, Value
 from sparknet.onnx.operators.binary import exact_quotients
-from sparknet.onnx.records import beside
+from sparknet.onnx.records import COMPUTES, COMPUTES_WITH_LENGTH, beside
 from sparknet.onnx.replay import Folds
 from sparknet.onnx.sizes import RECORDS, Size, symbols
 from sparknet.onnx.source import Array, Branch, OnnxNode, Source
@@ -69,8 +69,8 @@ class Reading:
         )
         self.opened: dict[str, int] = {}
         """The axis of records of each input that leaves their number open."""
-        self.bounds: dict[str, int] = {}
-        """For how long a sequence a table of the model has places, by the name of what is taken."""
+        self.bounds: list[int] = []
+        """For how long a sequence each table of the model has places."""
         self.grown: dict[str, Computed] = {}
         """Constants that change with the length, as blobs."""
         self.growths: list[Growth] = []
@@ -84,7 +84,11 @@ class Reading:
         values_by_name = {str(one): int(one) for one in self.lengths.values()}
         open_sizes = {RECORDS: self.records, **values_by_name}
         self.folds = Folds(
-            source, self.values, open_sizes, values_by_name.keys() - self.images.keys()
+            source,
+            self.values,
+            open_sizes,
+            values_by_name.keys() - self.images.keys(),
+            self.net.is_open,
         )
         self.uses = Counter(name for node in self.nodes for name in node.inputs)
         self.uses.update(source.outputs)
@@ -146,6 +150,8 @@ class Reading:
             raise self.source.refuse(
                 node, f"its condition depends on values, and a net has no branches{cure}"
             )
+        if self.folds.varies(node.inputs[0]):
+            raise self.source.refuse(node, COMPUTES_WITH_LENGTH if self.lengths else COMPUTES)
         branch = node.attributes.get("then_branch" if condition.any() else "else_branch")
         if not isinstance(branch, Branch):
             raise self.source.refuse(node, "it lacks a branch")
@@ -232,7 +238,7 @@ class Reading:
         kind = result_type(node, inputs)
         is_known = len(constants) == len(inputs) and node.op not in FILLING
         if is_known and inputs and isinstance(inputs[0], np.ndarray):
-            blob = set_type(Step(self, node, inputs).parameter(inputs[0]), kind)
+            blob = set_type(Step(self, node, inputs).blob(), kind)
             inputs = [blob, *inputs[1:]]
         step = Step(self, node, inputs)
         if node.op in WRAPPING and kind.kind in "iu" and not np.can_cast(np.int32, kind):
@@ -283,7 +289,7 @@ class Reading:
         piece = self._sliced_constant(node, node.inputs[0], array)
         if isinstance(piece, Computed):
             return piece
-        return set_type(Step(self, node, [array]).parameter(array), constant_type(array))
+        return set_type(Step(self, node, [array]).blob(), constant_type(array))
 
     def _sliced_constant(self, node: OnnxNode, name: str, array: Array) -> Value:
         """Return a constant as long as the input: one repeated number, or a table cut there."""
@@ -306,22 +312,30 @@ class Reading:
         results = fold(node, inputs)
         if self.lengths and inputs and inputs[0] is not None:
             rows = bound(node, inputs, results[0], self.net.lengths)
-            if rows is not None:
-                self.bounds[node.outputs[0]] = rows
+            if rows is not None and not self._grows(node, inputs):
+                self.bounds.append(rows)
         self.room.take(results, inputs)
         self.folds.note(node)
         if node.op in WITH_SIZES and not self.symbolic.keys().isdisjoint(node.inputs):
             self._note_sizes(node, inputs)
         return results
 
+    def _grows(self, node: OnnxNode, inputs: Sequence[Array | None]) -> bool:
+        """Return whether a table is as long as the sequence, or read at other places than its."""
+        table, *places = (self.folds.shorter.array(name) for name in node.inputs if name)
+        whole, *its = (one for one in inputs if one is not None)
+        if table.shape != whole.shape:
+            return True
+        return node.op != "Slice" and int(places[0].max()) + 1 != int(its[0].max())
+
     def _note_sizes(self, node: OnnxNode, inputs: Sequence[Array | None]) -> None:
         """Compute sizes once more, as what they are of the open ones."""
         parts: list[Array | None] = []
         for name, one in zip(node.inputs, inputs, strict=True):
-            is_fixed = one is None or one.size == 1 or name in self.source.constants
-            if name not in self.symbolic and not is_fixed:
+            sizes = self.sizes(name)
+            if sizes is None and self.folds.varies(name):
                 return  # places along an open size, say
-            parts.append(self.symbolic.get(name, one))
+            parts.append(one if sizes is None else sizes)
         if any(one is not None and one.size > MOST_SIZES for one in parts):
             return
         with suppress(*MALFORMED):
@@ -331,6 +345,15 @@ class Reading:
                     for one in sizes.flat:
                         if isinstance(one, Size):
                             self.net.sizes.setdefault(one, one)
+
+    def sizes(self, name: str) -> Array | None:
+        """Return a constant as the sizes that it is for any open ones, or None."""
+        value = self.values.get(name)
+        if name not in self.symbolic and isinstance(value, np.ndarray) and self.folds.varies(name):
+            sizes = np.array([self.net.size_of(int(one)) for one in value.flat], object)
+            if value.size <= MOST_SIZES and self.folds.follows(name, sizes):
+                self.symbolic[name] = sizes.reshape(value.shape)
+        return self.symbolic.get(name)
 
     def _is_image(self, node: OnnxNode) -> bool:
         """Return whether a constant is as high or wide as an image that may be of any size."""
@@ -347,7 +370,7 @@ class Reading:
             value = self.values.get(name)
             if value is None:
                 raise FileError(self.source.path, f"nothing makes the output '{clean(name)}'")
-            node = OnnxNode("Output", name, [], [name])
+            node = OnnxNode("Output", name, [name], [name])
             step = Step(self, node, [value])
             try:
                 blob = step.blob()

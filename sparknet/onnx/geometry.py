@@ -88,7 +88,7 @@ def slice_arguments(node: OnnxNode, inputs: Inputs) -> tuple[Any, Any, Any, Any]
     if "starts" in node.attributes:
         attributes = node.attributes
         return attributes["starts"], attributes["ends"], attributes.get("axes"), None
-    bounds = [None if one is None else [int(n) for n in np.ravel(one)] for one in inputs[1:]]
+    bounds = [None if one is None else np.ravel(one).tolist() for one in inputs[1:]]
     bounds += [None] * (4 - len(bounds))
     return bounds[0], bounds[1], bounds[2], bounds[3]
 

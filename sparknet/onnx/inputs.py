@@ -156,7 +156,7 @@ def open_lengths(source: Source) -> dict[Place, str]:
     apart = [axes for axes in symbols.values() if axes[:1] != [0]]
     if len(apart) == len(symbols) and any(len(axes) > 1 for axes in apart) and not source.records:
         return {
-            (name, axis): str(source.inputs[name][axis] or f"axis {axis}")
+            (name, axis): _symbol(source.inputs[name][axis], axis)
             for name, axes in symbols.items()
             for axis in axes
         }
@@ -167,13 +167,17 @@ def open_lengths(source: Source) -> dict[Place, str]:
         else:
             others = axes[1:] if axes[:1] == [0] else []
         for axis in others:
-            is_named = sizes[axis] and sizes[axis] != "?"
-            places[name, axis] = str(sizes[axis] if is_named else f"axis {axis}")
+            places[name, axis] = _symbol(sizes[axis], axis)
     for name, axes in symbols.items():
         size = source.inputs[name][axes[0]] if len(axes) == 1 else None
         if name not in source.records and size in places.values():
             places[name, axes[0]] = str(size)
     return places
+
+
+def _symbol(name: int | str | None, axis: int) -> str:
+    """Return the name of an open size, which is never that of the number of records."""
+    return f"axis {axis}" if name in (None, "", "?", OPEN) else str(name)
 
 
 def image_names(source: Source, lengths: Mapping[Place, str]) -> dict[str, int]:

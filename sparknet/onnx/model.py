@@ -1,22 +1,21 @@
-"""From an ONNX file to a net with its weights: what is left open is tried for several sizes."""
+"""From an ONNX file to a net with its weights."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from sparknet import proto
 from sparknet.errors import FileError, clean, warn
 from sparknet.graph.splits import without_splits
-from sparknet.layers.layer import MAX_COUNT
 from sparknet.onnx.conversion import Reading
 from sparknet.onnx.inputs import (
     LONGEST,
     UNBOUND,
     USUAL,
     Axes,
+    Place,
     Shapes,
     check_axes,
     describe_inputs,
@@ -25,23 +24,10 @@ from sparknet.onnx.inputs import (
     refuse_axes,
     tell,
 )
-from sparknet.onnx.other_sizes import check_compared, counted, grow
+from sparknet.onnx.other_sizes import check_shapes, grow, in_symbols, is_too_large
 from sparknet.onnx.patterns import simplified
-from sparknet.onnx.records import (
-    FEW_PIXELS,
-    LARGE,
-    MEDIUM,
-    PIXELS,
-    SMALL,
-    check_alike,
-    fixed_records,
-    goes_on,
-    is_open,
-    of_fixed,
-    reopened,
-    unlikely,
-)
-from sparknet.onnx.sizes import FixedSize, Size
+from sparknet.onnx.records import example_sizes, fixed_records, goes_on, of_fixed, reopened
+from sparknet.onnx.sizes import RECORDS, FixedSize, Size
 from sparknet.onnx.source import (
     OnnxNode,
     Source,
@@ -99,8 +85,7 @@ def converted(
         sizes: dict[str, Sequence[Any]] = {
             name: source.inputs[name] for name in shapes or {} if name in source.inputs
         }
-        trial = _Trial(source, nodes, sizes, batch)
-        reading, model = trial.settled()
+        reading, model = _read(source, nodes, sizes, batch, open_lengths(source))
         if not sizes and not batch_axis:
             reading, model = _reopened(source, nodes, (reading, model))
     except MemoryError:
@@ -109,7 +94,7 @@ def converted(
     mark(model.net, trusted=False)
     model.metadata |= {
         **source.metadata,
-        "inputs": describe_inputs(model.net, reading.opened, trial.lengths),
+        "inputs": describe_inputs(model.net, reading.opened, reading.lengths),
     }
     _tell_rounding(reading, str(path))
     return model
@@ -124,7 +109,7 @@ def _reopened(
         return fixed
     dynamic = reopened(source, records)
     with suppress(FileError):
-        reading, model = _Trial(dynamic, nodes, {}, records).settled()
+        reading, model = _read(dynamic, nodes, {}, records, open_lengths(dynamic))
         check_axes(dynamic, model.net, reading.opened)
         same = all(
             fixed[0].net.blobs[name].shape
@@ -139,126 +124,47 @@ def _reopened(
     return fixed
 
 
-@dataclass(eq=False)
-class _Trial:
-    """A model that is read for several numbers of records, if it leaves the number open."""
-
-    source: Source
-    nodes: list[OnnxNode]
-    shapes: dict[str, Sequence[Any]]
-    batch: int
-
-    def __post_init__(self) -> None:
-        self.lengths = open_lengths(self.source)
-        self.images = image_names(self.source, self.lengths)
-        self.pixels: Sequence[int] = PIXELS
-
-    def settled(self) -> tuple[Reading, Model]:
-        """Take several open lengths that do not fit each other for one."""
+def _read(
+    source: Source,
+    nodes: list[OnnxNode],
+    shapes: Mapping[str, Sequence[Any]],
+    batch: int,
+    lengths: Mapping[Place, str],
+) -> tuple[Reading, Model]:
+    """Read a model; take several open lengths that do not fit each other for one."""
+    images = image_names(source, lengths)
+    names = [name for name in dict.fromkeys(lengths.values()) if name not in images]
+    problems: list[FileError] = []
+    for examples in example_sizes(source, names, images):
+        sizes = {name: Size.open(name, one) for name, one in examples.items()}
+        places = {place: sizes[name] for place, name in lengths.items()}
+        reading = Reading(source, nodes, shapes, examples[RECORDS], places, images)
         try:
-            return self._settled()
-        except FileError:
-            if len({*self.lengths.values()}.difference(self.images)) < 2:
-                raise
-            lengths = self.lengths
-            self.lengths = dict.fromkeys(lengths, next(iter(lengths.values())))
-            try:
-                return self._settled()
-            except FileError:
-                self.lengths = lengths
-            raise
-
-    def _settled(self) -> tuple[Reading, Model]:
-        if self.images:
-            with suppress(FileError):
-                return self.agreed(MEDIUM)
-            self.pixels = FEW_PIXELS
-        try:
-            return self.agreed(MEDIUM if self.lengths else LARGE)
+            reading.walk()
+            longest = min([*reading.bounds, LONGEST]) if reading.bounds else UNBOUND
+            grow(reading, longest)
+            check_shapes(reading)
+            length = min(USUAL, longest)
+            usual = {size: images.get(name, length) for name, size in sizes.items()}
+            return reading, reading.net.model({**usual, reading.records: batch})
+        except FixedSize as error:
+            return _read(source, nodes, shapes, batch, _fixed(source, lengths, error))
         except FileError as error:
-            # A model of large images may be too large for so many records.
-            try:
-                return self.agreed(SMALL)
-            except FileError as other:
-                sized = {*self.lengths.values()} - {
-                    *self.images
-                } or f"more than {MAX_COUNT} values" in str(error)
-                raise other if sized else error from None
-
-    def agreed(self, primes: Sequence[int]) -> tuple[Reading, Model]:
-        readings: list[Reading] = []
-        problem: FileError | None = None
-        least = 2 if is_open(self.source) else 1
-        remaining = len({*self.lengths.values()}.difference(self.images))
-        for records, *lengths in unlikely(
-            self.source, primes, 1 + remaining, len(self.images), self.pixels
-        ):
-            reading = self._reading(records, lengths)
-            try:
-                reading.walk()
-                readings.append(reading)
-            except FixedSize as error:
-                self._fix(error)
-                return self.agreed(primes)
-            except FileError as error:
-                if problem is not None or least == 1:
-                    raise (problem or counted(reading, error)) from None
-                problem = counted(reading, error)
-            if len(readings) == least:
+            problems.append(in_symbols(reading, error))
+            if len(problems) > 1 and not names and not is_too_large(problems[0]):
                 break
-        if problem is not None and len(readings) < least:
-            raise problem
-        self._grow(readings)
-        models = [reading.net.model(self._usual(reading, readings)) for reading in readings]
-        if len(models) > 1:
-            check_alike(self.source.path, models[0], models[1], bool(self.lengths))
-            if not self.lengths:
-                check_compared(*readings)
-        return readings[0], models[0]
-
-    def _fix(self, error: FixedSize) -> None:
-        """Have a height or width as the exporter had it."""
-        for (name, axis), size in [*self.lengths.items()]:
-            if size == error.name:
-                sizes = self.source.inputs[name]
-                self.source.inputs[name] = (*sizes[:axis], error.size, *sizes[axis + 1 :])
-                del self.lengths[name, axis]
-        self.images = image_names(self.source, self.lengths)
-
-    def _reading(self, records: int, lengths: Sequence[int]) -> Reading:
-        names = dict.fromkeys(one for one in self.lengths.values() if one not in self.images)
-        sizes = {
-            name: Size.open(name, value)
-            for name, value in zip((*names, *self.images), lengths, strict=True)
-        }
-        return Reading(
-            self.source,
-            self.nodes,
-            self.shapes,
-            records,
-            {place: sizes[name] for place, name in self.lengths.items()},
-            self.images,
-        )
-
-    def _usual(self, reading: Reading, readings: Sequence[Reading]) -> dict[int, int]:
-        """Return what stands in the net for what stands for open sizes."""
-        length = min(USUAL, _longest(readings))
-        others = {size: self.images.get(str(size), length) for size in reading.lengths.values()}
-        return {reading.records: self.batch, **others}
-
-    def _grow(self, readings: Sequence[Reading]) -> None:
-        """Put constants in for the longest input that the model takes."""
-        longest = _longest(readings)
-        for one in readings:
-            if one.growths:
-                grow(one, longest)
+    if len(names) > 1:
+        with suppress(FileError):
+            return _read(source, nodes, shapes, batch, dict.fromkeys(lengths, names[0]))
+    raise problems[-1 if is_too_large(problems[0]) else 0]
 
 
-def _longest(readings: Sequence[Reading]) -> int:
-    """Return what grows with the sequence itself is no table."""
-    first, *others = (one.bounds for one in readings)
-    bounds = [rows for name, rows in first.items() if all(one.get(name) == rows for one in others)]
-    return min(*bounds, LONGEST) if bounds else UNBOUND
+def _fixed(source: Source, lengths: Mapping[Place, str], error: FixedSize) -> dict[Place, str]:
+    """Have a height or width as the exporter had it."""
+    for name, axis in [place for place, size in lengths.items() if size == error.name]:
+        sizes = source.inputs[name]
+        source.inputs[name] = (*sizes[:axis], error.size, *sizes[axis + 1 :])
+    return {place: size for place, size in lengths.items() if size != error.name}
 
 
 def _tell_rounding(reading: Reading, path: str) -> None:

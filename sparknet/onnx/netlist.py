@@ -160,10 +160,7 @@ class Netlist:
 
     def is_batched(self, size: int) -> bool:
         """Return whether a size counts records, or several of each record."""
-        symbolic = self.size_of(size)
-        if isinstance(symbolic, Size):
-            return RECORDS in symbols(symbolic)
-        return size > 0 and size % self.batch == 0
+        return RECORDS in symbols(self.size_of(size))
 
     def _pay(self, layer: NetLayer, plan: Plan, bottoms: Sequence[Shape]) -> None:
         if self.images:

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from contextlib import suppress
-from itertools import pairwise
-from typing import Any
+from math import prod
 
 import numpy as np
 
 from sparknet.errors import FileError, clean
 from sparknet.layers import Shape
+from sparknet.layers.layer import MAX_COUNT
 from sparknet.onnx.conversion import Reading
 from sparknet.onnx.length_constants import begins, like
 from sparknet.onnx.limits import MALFORMED
-from sparknet.onnx.records import COMPUTES, GIVE, is_open
+from sparknet.onnx.netlist import NetLayer
+from sparknet.onnx.records import COMPUTES, COMPUTES_WITH_LENGTH, GIVE, STRIDE, is_open
 from sparknet.onnx.replay import Replay
 from sparknet.onnx.sizes import evaluate_all
 
-_COMPARING = ("Clip", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min")
-_NUMBERS = (1, 2, 3, 64, 10**4)
-_MOST = 10**6
 _NUMBER = re.compile(r"\b[0-9]+\b")
 _MISFIT = re.compile(r"do not fit each other$|does not become \[[^]]*\]$")
 _LARGE = re.compile(r" is the most$|the constants that the model computes are too large$")
+_OUTSIDE = re.compile(r"is out of (bounds|range) for axis")
 
 
 def grow(reading: Reading, longest: int) -> None:
@@ -51,11 +49,28 @@ def grow(reading: Reading, longest: int) -> None:
         layer.parameter.parameter_param.shape.dim[:] = long.shape
         net.blobs[layer.parameter.top[0]].stored = long.shape
         net.replan(layer)
-    _check_shapes(reading, sizes, longest)
+    if reading.growths:
+        _shapes(
+            reading,
+            sizes,
+            f" for {longest} places, the longest input; the exporter may have fixed a size: {GIVE}",
+        )
 
 
-def _check_shapes(reading: Reading, sizes: Mapping[str, int], longest: int) -> None:
-    """Refuse a net whose layers do not fit each other for the longest input."""
+def check_shapes(reading: Reading) -> None:
+    """Refuse a net in which a size is a number that depends on an open size."""
+    folds, net = reading.folds, reading.net
+    for symbol, example in folds.open_sizes.items() if is_open(reading.source) else ():
+        sizes = {**folds.open_sizes, symbol: example - (STRIDE if symbol in net.images else 1)}
+        problem = COMPUTES_WITH_LENGTH if reading.lengths else COMPUTES
+        for top, shape in _shapes(reading, sizes, f"; {problem}").items():
+            same = evaluate_all(map(net.size_of, net.blobs[top].stored), sizes)
+            if shape != same and net.makers[top].type != "Parameter":
+                raise FileError(reading.source.path, f"{_layer(net.makers[top])}: {problem}")
+
+
+def _shapes(reading: Reading, sizes: Mapping[str, int], where: str) -> dict[str, Shape]:
+    """Return the shapes of all blobs for other open sizes."""
     shapes = dict[str, Shape]()
     for layer in reading.net.layers:
         tops, bottoms = layer.parameter.top, layer.parameter.bottom
@@ -65,48 +80,28 @@ def _check_shapes(reading: Reading, sizes: Mapping[str, int], longest: int) -> N
         try:
             plan = layer.layer.plan([shapes[name] for name in bottoms])
         except MALFORMED as error:
-            what = f"layer '{clean(layer.parameter.name)}' ({layer.type}): {error}"
-            raise FileError(
-                reading.source.path,
-                f"{what} for {longest} places, the longest input; the exporter may have fixed a "
-                f"size: {GIVE}",
-            ) from None
+            text = f"{_layer(layer)}: {error}{where}"
+            raise FileError(reading.source.path, text) from None
+        for param, array in zip(plan.params, layer.arrays, strict=True):
+            if prod(param.shape) != array.size:
+                text = f"{_layer(layer)}: it needs numbers for each place of the input"
+                raise FileError(reading.source.path, f"{text}{where}")
         shapes.update(zip(tops, plan.tops, strict=True))
+    return shapes
 
 
-def check_compared(first: Reading, second: Reading) -> None:
-    """Refuse a number of records in what does not grow evenly, as comparisons and roots."""
-    folds, lines, numbers = first.folds, dict[str, tuple[Any, Any]](), set(_NUMBERS)
-    for name in folds.nodes:
-        start, end = first.values[name], second.values.get(name)
-        if (
-            isinstance(start, np.ndarray)
-            and isinstance(end, np.ndarray)
-            and start.shape == end.shape
-        ):
-            with np.errstate(invalid="ignore"):
-                slope = (end.astype(float) - start) / (second.records - first.records)
-            lines[name] = start.astype(float), np.where(start == end, 0, slope)
-    for node, _ in folds.nodes.values():
-        if node.op in _COMPARING and not lines.keys().isdisjoint(node.inputs):
-            values = [lines.get(name, (first.values.get(name), 0)) for name in node.inputs if name]
-            for (start, slope), (other, its) in pairwise(values):
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    meets = np.unique(first.records + (other - start) / (slope - its))
-                numbers.update(int(one) for one in meets[np.isfinite(meets)] if 1 <= one < _MOST)
-    for number in numbers:
-        replay = Replay(folds, folds.sizes(number - first.records))
-        for name, (start, slope) in lines.items():
-            line = start + slope * (number - first.records)
-            with suppress(*MALFORMED), np.errstate(invalid="ignore"):
-                array = replay.array(name)
-                slack = 0 if array.dtype.kind in "biu" else 0.01
-                apart = np.abs(array.astype(float) - line) > 0.01 * np.abs(line) + slack
-                if array.shape != line.shape or apart.any():
-                    raise first.source.refuse(folds.nodes[name][0], COMPUTES)
+def _layer(layer: NetLayer) -> str:
+    return f"layer '{clean(layer.parameter.name)}' ({layer.type})"
 
 
-def counted(reading: Reading, error: FileError) -> FileError:
+def is_too_large(error: FileError) -> bool:
+    """Return whether a model may come in with smaller examples."""
+    text = str(error)
+    many = f"more than {MAX_COUNT} values"
+    return many in text or any(one.search(text) for one in (_LARGE, _OUTSIDE))
+
+
+def in_symbols(reading: Reading, error: FileError) -> FileError:
     """Return a refusal with sizes instead of the numbers that stand for them."""
     path, net = reading.source.path, reading.net
 

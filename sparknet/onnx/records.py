@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from sparknet.errors import FileError, SpecError, clean
+from sparknet.errors import SpecError
 from sparknet.graph.records import Outline
 from sparknet.layers import TEST, Shape
 from sparknet.onnx.geometry import reshaped
 from sparknet.onnx.inputs import OPEN, input_shapes
+from sparknet.onnx.sizes import RECORDS
 from sparknet.onnx.source import Array, Source
-from sparknet.proto import Model, caffe_pb2
+from sparknet.proto import caffe_pb2
 
 LARGE = (101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157, 163, 167, 173, 179, 181)
 MEDIUM = (29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, *LARGE)
@@ -26,53 +27,42 @@ COMPUTES_WITH_LENGTH = COMPUTES.replace("records,", "records or the length of se
 PIXELS = (29, 31, 37, 41, 43, 47)
 FEW_PIXELS = (11, 13, 17, 19, 23)
 """Heights and widths, as multiples of the stride of whole nets."""
-_STRIDE = 32
+STRIDE = 32
 
 
-def unlikely(
-    source: Source,
-    primes: Sequence[int],
-    sizes_left: int = 1,
-    images: int = 0,
-    pixels: Sequence[int] = PIXELS,
-) -> list[list[int]]:
-    """Return three choices of records, lengths and sides that divide no size of the model."""
-    if images:
-        rest = unlikely(source, [one for one in primes if one not in pixels], sizes_left)
-        sides = [[_STRIDE * one for one in many] for many in unlikely(source, pixels, images)]
-        return [[*one, *more] for one, more in zip(rest, sides, strict=False)]
+def example_sizes(
+    source: Source, lengths: Sequence[str], images: Collection[str]
+) -> Iterator[dict[str, int]]:
+    """Return examples of the open sizes: primes that divide no size of the model.
+
+    The second choice is for short tables and numbers that are met by chance, the last for nets that
+    are too large for many records."""
     sizes = {size for one in source.constants.values() for size in one.shape}
     sizes |= {size for shape in source.inputs.values() for size in shape if isinstance(size, int)}
-    numbers = [one for one in primes if not any(size and size % one == 0 for size in sizes)]
-    numbers = numbers if len(numbers) > sizes_left else list(primes[-sizes_left - 1 :])
-    return [numbers[at : at + sizes_left] for at in range(min(3, len(numbers) - sizes_left + 1))]
+    usual = MEDIUM if lengths or images else LARGE
+    choices = [
+        (usual, usual, PIXELS),
+        (usual[1:], usual[1:], FEW_PIXELS),
+        (usual, SMALL, FEW_PIXELS),
+        (SMALL, SMALL, FEW_PIXELS),
+    ]
+    for first, others, sides in choices if is_open(source) else choices[:1]:
+        (records,) = _primes([one for one in first if not images or one not in sides], sizes, 1)
+        rest = [one for one in others if one != records and (not images or one not in sides)]
+        rest = _primes(rest, sizes, len(lengths))
+        pixels = [STRIDE * one for one in _primes(sides, sizes, len(images))]
+        names = (RECORDS, *lengths, *images)
+        yield dict(zip(names, (records, *rest, *pixels), strict=True))
+
+
+def _primes(primes: Sequence[int], sizes: Collection[int], count: int) -> list[int]:
+    free = [one for one in primes if not any(size and size % one == 0 for size in sizes)]
+    return free[:count] if len(free) >= count else list(primes[-count:])
 
 
 def is_open(source: Source) -> bool:
     """Return whether an input leaves open how many records it has."""
     return any(not isinstance(size, int) for sizes in source.inputs.values() for size in sizes)
-
-
-def check_alike(path: str, one: Model, other: Model, has_lengths: bool) -> None:
-    """Refuse a model of which a layer differs with the number of records, or with lengths."""
-    pairs = zip(one.net.layer, other.net.layer, one.arrays, other.arrays, strict=False)
-    for layer, its, arrays, others in pairs:
-        same = layer == its and len(arrays) == len(others)
-        if same and all(_same(a, b) for a, b in zip(arrays, others, strict=True)):
-            continue
-        raise FileError(
-            path,
-            f"layer '{clean(layer.name)}' ({layer.type}): "
-            f"{COMPUTES_WITH_LENGTH if has_lengths else COMPUTES}",
-        )
-    if len(one.net.layer) != len(other.net.layer):
-        raise FileError(path, "has other layers for another number of records: give its shape")
-
-
-def _same(one: Array | None, other: Array | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return one is other or np.array_equal(one, other, equal_nan=True)
 
 
 def fixed_records(source: Source) -> int | None:

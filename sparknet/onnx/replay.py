@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,13 @@ from sparknet.onnx.folding import fold
 from sparknet.onnx.limits import MALFORMED, Room
 from sparknet.onnx.sizes import RECORDS, evaluate_all, symbols
 from sparknet.onnx.source import Array, OnnxNode, Source
+
+_NUMBERS = (1, 2, 3, 64, 1000)
+"""Records, and lengths of sequences, for which a constant is computed again."""
+_SIDES = (32, 64, 96, 640)
+"""Heights and widths of images."""
+_MOST = 10**6
+_COMPARING = ("Clip", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min")
 
 
 class Folds:
@@ -24,11 +33,13 @@ class Folds:
         values: Mapping[str, Any],
         open_sizes: Mapping[str, int],
         lengths: Collection[str],
+        is_open: Callable[[int], bool],
     ) -> None:
         """Take what stands for the open sizes in the values, and which are lengths."""
-        self.source, self.values = source, values
-        self._open_sizes, self._lengths = open_sizes, lengths
+        self.source, self.values, self.is_open = source, values, is_open
+        self.open_sizes, self._lengths = open_sizes, lengths
         self.nodes: dict[str, tuple[OnnxNode, Shape | None]] = {}
+        self._replays: dict[tuple[str, int], Replay] = {}
 
     def note(self, node: OnnxNode, shape: Sequence[int] | None = None) -> None:
         """Remember a node that folds, if what it reads depends on open sizes."""
@@ -41,9 +52,58 @@ class Folds:
         """Return the open sizes, with so many records more, and other lengths of sequences."""
         sizes = {
             name: length(size) if name in self._lengths else size
-            for name, size in self._open_sizes.items()
+            for name, size in self.open_sizes.items()
         }
         return {**sizes, RECORDS: sizes[RECORDS] + records}
+
+    def varies(self, name: str) -> bool:
+        """Return whether a constant has other numbers for other open sizes."""
+        return name in self.nodes and not all(one.continues(name) for one in self._others())
+
+    def follows(self, name: str, sizes: Array) -> bool:
+        """Return whether a constant has these sizes for any open ones."""
+        return all(one.has(name, sizes) for one in self._others())
+
+    def counts(self, name: str) -> bool:
+        """Return whether a constant counts on along one of its axes, for any open sizes."""
+        arrays = [self.values[name]]
+        for one in self._others():
+            with suppress(*MALFORMED):
+                arrays.append(one.array(name))
+        axes = range(arrays[0].ndim)
+        return any(all(np.all(np.diff(one, axis=axis) == 1) for one in arrays) for axis in axes)
+
+    def _others(self) -> Iterator[Replay]:
+        for symbol in self.open_sizes:
+            for number in self._numbers(symbol):
+                yield self._replay(symbol, number)
+
+    def _replay(self, symbol: str, number: int) -> Replay:
+        key = symbol, number
+        if key not in self._replays:
+            self._replays[key] = Replay(self, {**self.open_sizes, symbol: number})
+        return self._replays[key]
+
+    def _numbers(self, symbol: str) -> set[int]:
+        """Return values of an open size: usual ones, and those at which a comparison turns."""
+        if symbol != RECORDS and symbol not in self._lengths:
+            return {*_SIDES}
+        compared = {id(node): node for node, _ in self.nodes.values() if node.op in _COMPARING}
+        return {
+            *_NUMBERS,
+            *(one for node in compared.values() for one in self._turns(node, symbol)),
+        }
+
+    def _turns(self, node: OnnxNode, symbol: str) -> Iterator[int]:
+        """Find where two inputs meet that change evenly with an open size."""
+        example, lines = self.open_sizes[symbol], []
+        with suppress(*MALFORMED), np.errstate(divide="ignore", invalid="ignore"):
+            for name in filter(None, node.inputs):
+                start = self.values[name].astype(float)
+                lines.append((start, self._replay(symbol, example + 1).array(name) - start))
+            for (start, slope), (other, its) in pairwise(lines):
+                meets = np.unique(example + (other - start) / (slope - its))
+                yield from (int(one) for one in meets[np.isfinite(meets)] if 1 <= one < _MOST)
 
     @cached_property
     def shorter(self) -> Replay:
@@ -85,6 +145,30 @@ class Replay:
                 self._fold(*nodes[one])
         array: Array = self._arrays.get(name, self._folds.values[name])
         return array
+
+    def continues(self, name: str) -> bool:
+        """Return whether a constant is that of the reading, as far as both reach."""
+        try:
+            array = self.array(name)
+        except MALFORMED:
+            return True  # the model takes no such size
+        example = self._folds.values[name]
+        pairs = [*zip(array.shape, example.shape, strict=False)]
+        if array.ndim != example.ndim or any(
+            size != its and not self._folds.is_open(its) for size, its in pairs
+        ):
+            return False
+        part = tuple(slice(min(pair)) for pair in pairs)
+        if array.dtype.kind == "f":
+            return bool(np.allclose(array[part], example[part], 1e-6, 0, equal_nan=True))
+        return bool(np.array_equal(array[part], example[part]))
+
+    def has(self, name: str, sizes: Array) -> bool:
+        """Return whether a constant has these sizes."""
+        try:
+            return np.array_equal(self.array(name).ravel(), evaluate_all(sizes, self._sizes))
+        except MALFORMED:
+            return True  # the model takes no such size
 
     def is_same(self, name: str) -> bool:
         """Return whether a constant is that of the reading."""

@@ -8,13 +8,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import gcd, prod
-from typing import Any
+from typing import Any, NoReturn
 
 from sparknet.errors import FileError, clean
 
 Terms = dict[tuple["Atom", ...], int]
 RECORDS = "N"
 """The name of the number of records."""
+_LOST = "it computes with a size that the model leaves open: give its shape"
 _FINEST = 64
 """The largest denominator of a factor by which a size is scaled."""
 
@@ -111,6 +112,12 @@ class Size(int):
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
 
+    def __truediv__(self, other: Any) -> NoReturn:
+        """Refuse a number with which the net would be wrong for other sizes."""
+        raise ValueError(_LOST)
+
+    __rtruediv__ = __truediv__
+
     def __abs__(self) -> int:
         return self if self >= 0 else -self
 
@@ -170,6 +177,9 @@ def evaluate_all(shape: Iterable[int], values: Mapping[str, int]) -> tuple[int, 
 
 
 def _is_whole(value: Any) -> bool:
+    """Return whether a number is whole; a size plus a fraction is refused."""
+    if isinstance(value, float):
+        raise ValueError(_LOST)
     return isinstance(value, int) or hasattr(value, "__index__")
 
 

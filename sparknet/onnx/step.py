@@ -11,7 +11,8 @@ import numpy as np
 
 from sparknet.onnx.geometry import even_window
 from sparknet.onnx.netlist import Computed, NetLayer, Value
-from sparknet.onnx.sizes import is_same
+from sparknet.onnx.records import COMPUTES, COMPUTES_WITH_LENGTH
+from sparknet.onnx.sizes import Size, is_same
 from sparknet.onnx.source import Array, OnnxNode
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class Step:
         return place < len(self.inputs) and self.inputs[place] is not None
 
     def value(self, place: int, *, rounded: bool = False, rows: bool = False) -> Value:
-        """Return an input, unless a cast or a place through all records forbids this use."""
+        """Return an input, unless a cast, a place through all records or an open size forbids."""
         value = self.inputs[place] if place < len(self.inputs) else None
         if value is None:
             self.refuse(f"input {place} is missing")
@@ -78,10 +79,18 @@ class Step:
             value = self.whole(value)
         if isinstance(value, Computed) and value.rows and not rows:
             self.refuse("it computes with the numbers of the records, which no layer does")
+        if not rows and not isinstance(value, Computed):
+            self.check_numbers(place)
         return value
 
+    def check_numbers(self, place: int) -> None:
+        """Refuse a constant that has other numbers for other open sizes."""
+        if self.reading.folds.varies(self.node.inputs[place]):
+            self.refuse(COMPUTES_WITH_LENGTH if self.reading.lengths else COMPUTES)
+
     def shape(self, place: int) -> Shape:
-        return tuple(self.value(place).shape)
+        value = self.inputs[place] if self.has(place) else None
+        return tuple((self.value(place) if value is None else value).shape)
 
     def constant(self, place: int, what: str) -> Array:
         """Return an input that must be known."""
@@ -92,9 +101,9 @@ class Step:
 
     def sizes(self, place: int, what: str) -> list[int]:
         """Whole numbers that may depend on open sizes."""
-        sizes = self.reading.symbolic.get(self.node.inputs[place])
+        sizes = self.reading.sizes(self.node.inputs[place])
         numbers = self.constant(place, what) if sizes is None else sizes
-        return [*map(self.reading.net.size_of, np.ravel(numbers))]
+        return [one if isinstance(one, Size) else int(one) for one in np.ravel(numbers)]
 
     def optional(self, place: int, what: str) -> Array | None:
         return self.constant(place, what) if self.has(place) else None

@@ -26,8 +26,9 @@ CHANGING = ("Cast", "CastLike", "DequantizeLinear")
 FILLING = ("ConstantOfShape", "Range")
 """Operators that make constants from sizes."""
 WITH_SIZES = (
-    *("Add", "Cast", "Concat", "Div", "Flatten", "Gather", "Identity", "Mod", "Mul", "Neg"),
-    *("ReduceProd", "Reshape", "Slice", "Split", "Squeeze", "Sub", "Transpose", "Unsqueeze"),
+    *("Add", "Cast", "Concat", "Div", "Expand", "Flatten", "Gather", "Identity", "Mod", "Mul"),
+    *("Neg", "ReduceProd", "Reshape", "Slice", "Split", "Squeeze", "Sub", "Tile", "Transpose"),
+    *("Unsqueeze", "Where"),
 )
 """Operators that compute whole numbers with sizes."""
 MOST_SIZES = 32

@@ -324,6 +324,85 @@ def test_more_than_the_table_has(tmp_path):
         net.forward(feeds(IDS, 2, PLACES + 1))
 
 
+PIECES = [
+    node("Sub", "s one", "less"),
+    *(node("Unsqueeze", f"{a} first", b) for a, b in (("s", "s1"), ("less", "l1"))),
+]
+NUMBERS = {
+    "a comparison": [node("Less", "s seven", "c"), node("Cast", "c", "r", to=FLOAT)],
+    "a root": [node("Cast", "s", "number", to=FLOAT), node("Sqrt", "number", "r")],
+}
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_numbers_that_the_net_computes_from_the_length(number, tmp_path):
+    nodes = [*SIZES, *NUMBERS[number], node("Mul", "word r")]
+    more = {"seven": np.array(7)} if number == "a comparison" else {}
+    agree(nodes, IDS, tmp_path, ((1, 7), (3, 24), (2, 2), (1, 6)), **more)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "says"),
+    [
+        (
+            [node("Min", "places seven", "at"), node("Gather", "word at", axis=1)],
+            "as long as the input",
+        ),
+        (
+            [node("Mul", "places zero", "at"), node("Gather", "word at", axis=1)],
+            "as long as the input",
+        ),
+        (
+            [node("Div", "s two", "half"), node("Gather", "word half", axis=1)],
+            "length of sequences",
+        ),
+        (
+            [
+                node("Add", "s one", "more"),
+                node("Range", "zero more one", "r"),
+                node("Cast", "r", to=FLOAT),
+            ],
+            "length",
+        ),
+        (
+            [node("Concat", "word word", "w2", axis=1), *PIECES, node("Slice", "w2 s1 far second")],
+            "leaves open",
+        ),
+        ([node("Split", "word", "y z", axis=1)], "leaves open"),
+        ([node("Pad", "word around", mode="edge")], "leaves open"),
+    ],
+)
+def test_numbers_that_depend_on_the_length(nodes, says, tmp_path):
+    more = {
+        "seven": np.array(7),
+        "far": np.array([2**63 - 1]),
+        "around": np.array([0, 1, 0, 0, 1, 0]),
+    }
+    used = {name for one in nodes for name in one.input}
+    refused([*SIZES, *nodes], IDS, tmp_path, says, **{name: more[name] for name in used & {*more}})
+
+
+def test_all_but_the_last_place(tmp_path):
+    nodes = [*SIZES, *PIECES, node("Slice", "word first l1 second", "a")]
+    nodes += [node("Slice", "word l1 s1 second", "b"), node("Concat", "b a", axis=1)]
+    agree(nodes, IDS, tmp_path, ((1, 7), (3, 24), (2, 2)), 0.0)
+
+
+@pytest.mark.parametrize("size", ["N", "s"])
+def test_a_length_that_is_called_as_the_records(size, tmp_path):
+    path = tmp_path / "model.onnx"
+    model = graph(
+        [*EMBEDDED, node("Relu", "x")], {"ids": ["n", size]}, constants=CONSTANTS, types=KINDS
+    )
+    onnx.save(model, str(path))
+    net = sparknet.Net(str(path), shapes=None if size == "N" else {"ids": (None, None)})
+    for records, length in SEVERAL:
+        given = feeds(IDS, records, length)
+        np.testing.assert_allclose(
+            net.forward(given, outputs=["y"])["y"], run(path, given)["y"], rtol=1e-6
+        )
+
+
 def test_a_piece_of_nothing(tmp_path):
     """As Phi-3 turns all of each head, and puts the rest behind it."""
     nodes = [*EMBEDDED, node("Slice", "x width far two_", "rest"), node("Concat", "x rest", axis=2)]

@@ -27,7 +27,7 @@ SIZE = [
 
 def test_values_divided_by_how_many_records_there_are(tmp_path):
     model = graph([*SIZE, node("Div", "x f")], {"x": X})
-    says = r"layer 'Div_y' \(Power\): it computes with the number of records.*give the input's"
+    says = r"node 'Div_y' \(Div\): it computes with the number of records.*give the input's"
     refused(model, tmp_path, says)
     fixed = graph([*SIZE, node("Div", "x f")], {"x": [5, 3, 4]})
     agree(fixed, {"x": draw(5, 3, 4)}, tmp_path, types=["Power"])

@@ -20,17 +20,14 @@ from sparknet.onnx.step import Outputs, Step, reads
 
 @reads("Add", "Mul", "Sub", "Div", "Max", "Min")
 def binary(step: Step) -> Outputs:
+    if step.op == "Add" and len(step.inputs) == 2:
+        for place, other in enumerate(step.inputs[::-1]):
+            one = step.inputs[place]
+            if isinstance(one, Computed) and (rows := _rows(step, one, other)):
+                return replace(step.whole(one) if one.rounded else one, rows=rows)
     values = [step.value(place) for place in range(len(step.inputs))]
     if step.op == "Div" and values[0].dtype.kind in "iu":
         step.refuse("it divides whole numbers, and no layer rounds")
-    if step.op == "Add" and len(values) == 2:
-        for one, other in (values, values[::-1]):
-            if (
-                isinstance(one, Computed)
-                and not isinstance(other, Computed)
-                and _counts(step, one, other)
-            ):
-                return replace(one, rows=int(other[1] - other[0]))
     if step.op == "Div" and step.node.outputs[0] in step.reading.exact and _rounds(values[1]):
         bottoms = [x if isinstance(x, Computed) else step.unbatched(x) for x in values]
         return step.layer("Div", [step.plain(x) for x in bottoms])
@@ -46,11 +43,13 @@ def _rounds(divisor: Value) -> bool:
     return isinstance(divisor, Computed) or bool(np.any(np.frexp(divisor)[0] % 0.5))
 
 
-def _counts(step: Step, places: Computed, array: Array) -> bool:
-    """Return whether a constant is the number of the first row of each record."""
-    if not places.integral or not array.shape == places.shape == (step.batch,):
-        return False
-    return bool(array[1] > 0 and np.all(array == np.arange(step.batch) * array[1]))
+def _rows(step: Step, places: Computed, array: Value | None) -> int:
+    """Return how many rows each record has, if a constant is the number of its first one."""
+    if not isinstance(array, np.ndarray) or not places.integral:
+        return 0
+    if not array.shape == places.shape == (step.batch,):
+        return 0
+    return max(int(array[1]), 0) if np.all(array == np.arange(int(step.batch)) * array[1]) else 0
 
 
 @reads("Sum", "Mean")

@@ -27,6 +27,9 @@ def gather(step: Step) -> Outputs:
     axis = step.axis(int(step.attribute("axis", 0)), len(x.shape))
     if step.is_batched([x.shape[axis]]):
         return _of_rows(step, x, axis, places) or _gather_of_each(step, x, places)
+    step.check_numbers(1)
+    if any(map(step.is_open, places.shape)) and not step.reading.folds.counts(step.node.inputs[1]):
+        step.refuse("it picks values by a list that is as long as the input")
     shape = (*x.shape[:axis], *places.shape, *x.shape[axis + 1 :])
     if places.ndim == 2 and sum(map(step.is_open, places.shape)) == 1:
         windows = _windows(step, x, axis, places)
@@ -98,7 +101,7 @@ def _counts(column: Array, axis: int, size: int) -> bool:
     if column.shape[axis] != size:
         return False
     shape = [size if one == axis else 1 for one in range(column.ndim)]
-    return bool(np.all(column == np.arange(size).reshape(shape)))
+    return bool(np.all(column == np.arange(int(size)).reshape(shape)))
 
 
 def _gather_of_each(step: Step, x: Computed, places: Array) -> Computed:
@@ -148,13 +151,16 @@ def gather_nd(step: Step) -> Outputs:
     indices = step.value(1, rows=True)
     if isinstance(indices, Computed) and indices.rows == -1:
         return _one_of_each(step, step.blob(), indices)
-    places = step.constant(1, "the indices").astype(np.int64)
+    if isinstance(indices, Computed):
+        step.refuse("the indices must be constant; here the model computes it")
+    places = indices.astype(np.int64)
     x, count = step.blob(), places.shape[-1] if places.ndim else 0
     lead = x.shape[:count]
     if places.size and not step.attribute("batch_dims") and 0 < count <= len(x.shape):
         picked = _rearranged(step, x, list(np.moveaxis(places, -1, 0)))
         if picked is not None:
             return picked
+    step.check_numbers(1)
     if step.attribute("batch_dims") or not 0 < count <= len(x.shape) or step.is_batched(lead):
         step.refuse("it picks places by record, which no layer does")
     sizes, columns = np.asarray(lead), places.reshape(-1, count)

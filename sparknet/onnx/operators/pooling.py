@@ -202,7 +202,7 @@ def _factors(step: Step, x: Computed, window: NodeWindow, outputs: list[int]) ->
 
 
 def _bounds(window: NodeWindow, outputs: list[int], axis: int) -> tuple[Array, Array]:
-    starts = np.arange(outputs[axis]) * window.stride[axis] - window.before[axis]
+    starts = np.arange(int(outputs[axis])) * window.stride[axis] - window.before[axis]
     return starts, starts + window.kernel[axis]
 
 

@@ -17,6 +17,7 @@ from sparknet.onnx.records import for_any, view, whole
 from sparknet.onnx.sizes import FixedSize, evaluate, symbols
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
+from sparknet.onnx.value_types import constant_type
 
 
 @reads("Identity", "StopGradient")
@@ -237,7 +238,7 @@ def concat(step: Step) -> Outputs:
     axes = max(len(one.shape) for one in values)
     values = [one for one in values if isinstance(one, Computed) or one.size]
     first, last = values[0], values[-1]
-    rows = np.arange(step.batch)[:, None]
+    rows = np.arange(int(step.batch))[:, None]
     if (
         len(values) == 2
         and isinstance(last, Computed)
@@ -330,7 +331,7 @@ def range_(step: Step) -> Outputs:
     places = np.arange(start, start + MOST_PIXELS, dtype=np.float32)
     long = step.layer("Parameter", [], [places], part="longest", shape={"dim": [MOST_PIXELS]})
     output = step.sized_by_inputs(long, (limit - int(start),), None)
-    output.dtype = step.value(1).dtype
+    output.dtype = constant_type(np.asarray(step.inputs[1]))
     return output
 
 
@@ -348,7 +349,7 @@ def constant_of_shape(step: Step) -> Outputs:
 @reads("Tile")
 def tile(step: Step) -> Outputs:
     x = step.blob()
-    repeats = [int(one) for one in np.ravel(step.constant(1, "its repeats"))]
+    repeats = step.sizes(1, "its repeats")
     if len(repeats) != len(x.shape) or min(repeats, default=0) < 1:
         step.refuse(f"repeats {repeats} for {len(x.shape)} axes")
     copied = [size for size, times in zip(x.shape, repeats, strict=True) if times > 1]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 
 from sparknet.onnx.geometry import slice_arguments, slices, split_sizes
 from sparknet.onnx.netlist import Computed, NetLayer
+from sparknet.onnx.sizes import Size, is_same
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
 
@@ -20,28 +22,51 @@ _ALL = 2**31 - 1
 @reads("Slice")
 def slice_(step: Step) -> Outputs:
     inputs: list[Array | None] = [None]
-    inputs += [step.optional(place, "its bounds") for place in range(1, len(step.inputs))]
+    for place in range(1, len(step.inputs)):
+        is_bound = place < 3 and step.has(place)
+        sizes = np.array(step.sizes(place, "its bounds"), object) if is_bound else None
+        inputs.append(step.optional(place, "its axes") if sizes is None else sizes)
     x = step.blob()
     starts, ends, axes, steps = slice_arguments(step.node, inputs)
     ranges = slices(x.shape, starts, ends, axes, steps)
     sliced = range(len(starts)) if axes is None else [step.axis(one, len(x.shape)) for one in axes]
     ends_open: dict[int, tuple[int, int]] = {}
+    counts: dict[int, tuple[int, int]] = {}
     for axis, start, end in zip(sliced, starts, ends, strict=True):
         size = x.shape[axis]
-        to_end = end == size or end >= _ALL
+        start, end = _from_the_end(start, size), _from_the_end(end, size)
+        to_end = is_same(end, size) or end >= _ALL
         whole = ranges[axis] == range(size) and start in (0, -size) and to_end
         if step.is_batched([size]) and not whole:
             step.refuse("it takes some of the records, which no layer does")
-        if step.is_open(size) and ranges[axis].step == 1 and not whole and (to_end or end < 0):
+        if whole:
+            continue
+        if isinstance(start, Size) or (
+            isinstance(end, Size) and (start < 0 or ranges[axis].step != 1)
+        ):
+            step.refuse("its bounds depend on a size that the model leaves open: give its shape")
+        if isinstance(end, Size):
+            counts[axis] = start, end - start
+        elif step.is_open(size) and ranges[axis].step == 1 and (to_end or end < 0):
             ends_open[axis] = int(start), 0 if to_end else int(end)
     if not all(ranges):
         return np.zeros([len(one) for one in ranges], np.float32)
     for axis, (start, end) in ends_open.items():
         x, ranges[axis] = _to_the_end(step, x, axis, start, end), range(0)
+    for axis, (start, count) in counts.items():
+        x, ranges[axis] = _as_long(step, x, axis, start, count, f"cut_{axis}"), range(0)
     cuts = [axis for axis, one in enumerate(ranges) if one and one != range(x.shape[axis])]
     for axis in cuts:
         x = gather_places(step, x, axis, ranges[axis], part=None if axis == cuts[-1] else str(axis))
     return x
+
+
+def _from_the_end(place: int, size: int) -> int:
+    """Return a bound as long as an axis of any size as one that counts from its end."""
+    rest = place - size
+    if not isinstance(place, Size) or isinstance(rest, Size):
+        return place
+    return rest if rest < 0 else _ALL
 
 
 def _to_the_end(step: Step, x: Computed, axis: int, start: int, end: int) -> Computed:
@@ -185,7 +210,7 @@ def split(step: Step) -> Outputs:
         step.refuse("it splits the records, which no layer does")
     if len(sizes) == 1:
         return [x]
-    points = np.cumsum(sizes)[:-1].tolist()
+    points = [*accumulate(sizes)][:-1]
     names = [name or f"{step.node.name}_{place}" for place, name in enumerate(step.node.outputs)]
     parts = step.layers("Slice", [x], tops=names, axis=axis, slice_point=points)
     return list(parts)
