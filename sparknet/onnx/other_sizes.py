@@ -28,7 +28,7 @@ _OUTSIDE = re.compile(r"is out of (bounds|range) for axis")
 def grow(reading: Reading, longest: int) -> None:
     """Let each constant that is as long as the input be as long as the longest one."""
     path, net = reading.source.path, reading.net
-    sizes = reading.folds.sizes(length=lambda _: longest)
+    sizes = reading.folds.sizes(lambda _: longest)
     replay = Replay(reading.folds, sizes)
     for growth in reading.growths:
         layer, short = growth.layer, growth.layer.arrays[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import pairwise
@@ -48,33 +48,31 @@ class Folds:
             entry = node, None if shape is None else tuple(shape)
             self.nodes.update(dict.fromkeys(filter(None, node.outputs), entry))
 
-    def sizes(self, records: int = 0, length: Callable[[int], int] = int) -> dict[str, int]:
-        """Return the open sizes, with so many records more, and other lengths of sequences."""
-        sizes = {
-            name: length(size) if name in self._lengths else size
-            for name, size in self.open_sizes.items()
-        }
-        return {**sizes, RECORDS: sizes[RECORDS] + records}
+    def sizes(self, length: Callable[[int], int]) -> dict[str, int]:
+        """Return the open sizes, with other lengths of sequences."""
+        lengths = {name: length(self.open_sizes[name]) for name in self._lengths}
+        return {**self.open_sizes, **lengths}
 
-    def varies(self, name: str) -> bool:
-        """Return whether a constant has other numbers for other open sizes."""
-        return name in self.nodes and not all(one.continues(name) for one in self._others())
+    def varies(self, name: str, symbols: Iterable[str] | None = None) -> bool:
+        """Return whether a constant has other numbers for other open sizes, all or some."""
+        others = self._others(self.open_sizes if symbols is None else symbols)
+        return name in self.nodes and not all(one.continues(name) for one in others)
 
     def follows(self, name: str, sizes: Array) -> bool:
         """Return whether a constant has these sizes for any open ones."""
-        return all(one.has(name, sizes) for one in self._others())
+        return all(one.has(name, sizes) for one in self._others(self.open_sizes))
 
     def counts(self, name: str) -> bool:
         """Return whether a constant counts on along one of its axes, for any open sizes."""
         arrays = [self.values[name]]
-        for one in self._others():
+        for one in self._others(self.open_sizes):
             with suppress(*MALFORMED):
                 arrays.append(one.array(name))
         axes = range(arrays[0].ndim)
         return any(all(np.all(np.diff(one, axis=axis) == 1) for one in arrays) for axis in axes)
 
-    def _others(self) -> Iterator[Replay]:
-        for symbol in self.open_sizes:
+    def _others(self, symbols: Iterable[str]) -> Iterator[Replay]:
+        for symbol in symbols:
             for number in self._numbers(symbol):
                 yield self._replay(symbol, number)
 
@@ -108,20 +106,11 @@ class Folds:
     @cached_property
     def shorter(self) -> Replay:
         """The constants for sequences of one place less."""
-        return Replay(self, self.sizes(length=lambda length: length - 1))
-
-    @cached_property
-    def _half(self) -> Replay:
-        return Replay(self, self.sizes(length=lambda length: (length + 1) // 2))
-
-    @cached_property
-    def _fewer(self) -> Replay:
-        return Replay(self, self.sizes(records=-1))
+        return Replay(self, self.sizes(lambda length: length - 1))
 
     def depends_on_length(self, name: str) -> bool:
         """Return whether a constant changes with the length of sequences, and with nothing else."""
-        is_known = name in self.nodes and self._fewer.is_same(name)
-        return is_known and not (self.shorter.is_same(name) and self._half.is_same(name))
+        return self.varies(name, self._lengths) and not self.varies(name, [RECORDS])
 
 
 class Replay:
@@ -169,15 +158,6 @@ class Replay:
             return np.array_equal(self.array(name).ravel(), evaluate_all(sizes, self._sizes))
         except MALFORMED:
             return True  # the model takes no such size
-
-    def is_same(self, name: str) -> bool:
-        """Return whether a constant is that of the reading."""
-        try:
-            array = self.array(name)
-        except MALFORMED:
-            return False
-        is_float = array.dtype.kind == "f"
-        return np.array_equal(self._folds.values[name], array, equal_nan=is_float)
 
     def _fold(self, node: OnnxNode, shape: Shape | None) -> None:
         values = self._folds.values
