@@ -24,7 +24,7 @@ from sparknet.onnx.inputs import (
     refuse_axes,
     tell,
 )
-from sparknet.onnx.other_sizes import check_shapes, grow, in_symbols, is_too_large
+from sparknet.onnx.other_sizes import check_shapes, grow, is_too_large, with_cure
 from sparknet.onnx.patterns import simplified
 from sparknet.onnx.records import example_sizes, fixed_records, goes_on, of_fixed, reopened
 from sparknet.onnx.sizes import RECORDS, FixedSize, Size
@@ -150,7 +150,7 @@ def _read(
         except FixedSize as error:
             return _read(source, nodes, shapes, batch, _fixed(source, lengths, error))
         except FileError as error:
-            problems.append(in_symbols(reading, error))
+            problems.append(with_cure(reading, error))
             if len(problems) > 1 and not names and not is_too_large(problems[0]):
                 break
     if len(names) > 1:

@@ -17,9 +17,9 @@ from sparknet.onnx.limits import MALFORMED
 from sparknet.onnx.netlist import NetLayer
 from sparknet.onnx.records import COMPUTES, COMPUTES_WITH_LENGTH, GIVE, STRIDE, is_open
 from sparknet.onnx.replay import Replay
-from sparknet.onnx.sizes import evaluate_all
+from sparknet.onnx.sizes import RECORDS, evaluate_all
 
-_NUMBER = re.compile(r"\b[0-9]+\b")
+_RESULT = re.compile(r"(?<=its result has )[0-9]+")
 _MISFIT = re.compile(r"do not fit each other$|does not become \[[^]]*\]$")
 _LARGE = re.compile(r" is the most$|the constants that the model computes are too large$")
 _OUTSIDE = re.compile(r"is out of (bounds|range) for axis")
@@ -50,11 +50,8 @@ def grow(reading: Reading, longest: int) -> None:
         net.blobs[layer.parameter.top[0]].stored = long.shape
         net.replan(layer)
     if reading.growths:
-        _shapes(
-            reading,
-            sizes,
-            f" for {longest} places, the longest input; the exporter may have fixed a size: {GIVE}",
-        )
+        where = f" for {longest} places, the longest input; the exporter may have fixed a size"
+        _shapes(reading, sizes, f"{where}: {GIVE}")
 
 
 def check_shapes(reading: Reading) -> None:
@@ -101,25 +98,13 @@ def is_too_large(error: FileError) -> bool:
     return many in text or any(one.search(text) for one in (_LARGE, _OUTSIDE))
 
 
-def in_symbols(reading: Reading, error: FileError) -> FileError:
-    """Return a refusal with sizes instead of the numbers that stand for them."""
-    path, net = reading.source.path, reading.net
-
-    opens = [net.size_of(one) for one in (net.batch, *net.lengths)]
-
-    def in_terms(number: re.Match[str]) -> str:
-        size = int(number[0])
-        if size < min(opens):
-            return number[0]
-        times = (f"{size // int(one)}{one}" for one in opens if size % int(one) == 0)
-        return str(net.sizes.get(size) or (next(times, size) if is_large else size))
-
+def with_cure(reading: Reading, error: FileError) -> FileError:
+    """Return a refusal with the cure for a model whose sizes are open."""
+    path, records = reading.source.path, reading.records
     text = str(error).removeprefix(f"{path}: ")
-    is_large = _LARGE.search(text)
-    if is_open(reading.source):
-        text = _NUMBER.sub(in_terms, text)
-        if _MISFIT.search(text):
-            text += f"; the exporter may have fixed a size: {GIVE}"
-        elif is_large:
-            text += f", and the model is read for several numbers of records: {GIVE}"
+    if is_open(reading.source) and _MISFIT.search(text):
+        text += f"; the exporter may have fixed a size: {GIVE}"
+    elif is_open(reading.source) and _LARGE.search(text):
+        text = _RESULT.sub(lambda one: f"{int(one[0]) / records:g}{RECORDS}", text)
+        text += f", and the model is read for several numbers of records: {GIVE}"
     return FileError(path, text)
