@@ -333,7 +333,8 @@ def fed_net(chosen: Namespace) -> FedNet:
     from sparknet.net import Net
 
     flags.use_threads(chosen)
-    files = weights(chosen)
+    has_weights = chosen.weights or Path(chosen.model).suffix in MODELS
+    files = weights(chosen) if has_weights else None
     is_whole = Path(chosen.model).suffix == ".onnx"
     net = Net(
         chosen.model if is_whole else _of_file(chosen),
@@ -347,6 +348,8 @@ def fed_net(chosen: Namespace) -> FedNet:
         shapes=chosen.shapes,
         batch_axis=chosen.batch_axis,
     )
+    if not has_weights and net.net.params:
+        weights(chosen)
     if (inputs := image_flags.beside(chosen)) is not None:
         net.labels, net.features = inputs.labels or net.labels, inputs.features
         net.tested.knows_pictures = True

@@ -79,6 +79,18 @@ def test_the_value_of_a_regression_is_no_class(capsys, tmp_path):
     assert lines(capsys, ["predict", net, source]) == ["0: 3", "1: -3.5"]
 
 
+def test_a_net_without_parameters_needs_no_weights(capsys, tmp_path):
+    net, records = tmp_path / "net.prototxt", tmp_path / "x.npy"
+    shape = "input_param { shape { dim: 1 dim: 2 } }"
+    net.write_text(
+        f'layer {{ name: "in" type: "Input" top: "x" {shape} }}'
+        'layer { name: "relu" type: "ReLU" bottom: "x" top: "y" }'
+    )
+    np.save(records, np.array([[-1, 2], [3, -4]], np.float32))
+    rows = lines(capsys, ["predict", str(net), str(records), "--top=0"])
+    assert rows == ["0: 0, 2", "1: 3, 0"]
+
+
 def test_a_caffemodel_has_no_copies_of_its_output(capsys, tmp_path):
     """Caffe's files have a Split where two layers read a blob, here the scores."""
     net, source = tmp_path / "net.caffemodel", str(tmp_path / "data.npy")
