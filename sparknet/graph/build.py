@@ -100,9 +100,7 @@ def build(
 
 
 def build_in_state(
-    net: caffe_pb2.NetParameter,
-    state: caffe_pb2.NetState | None = None,
-    unknown: str = "refuse",
+    net: caffe_pb2.NetParameter, state: caffe_pb2.NetState | None = None, unknown: str = "refuse"
 ) -> Graph:
     """Return the graph of a net in exactly this state, or its own."""
     check_policy(unknown)

@@ -109,12 +109,7 @@ class Params:
         )
 
     def _add(
-        self,
-        node: int,
-        layer: Layer,
-        index: int,
-        param: Param,
-        spec: caffe_pb2.ParamSpec,
+        self, node: int, layer: Layer, index: int, param: Param, spec: caffe_pb2.ParamSpec
     ) -> ParamRef:
         place = self._by_name.get(spec.name) if spec.name else None
         owned = place is None

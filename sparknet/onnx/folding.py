@@ -10,14 +10,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.onnx.folding_indices import PLACING
-from sparknet.onnx.geometry import (
-    Inputs,
-    axes_of,
-    reshaped,
-    slice_arguments,
-    slices,
-    split_sizes,
-)
+from sparknet.onnx.geometry import Inputs, axes_of, reshaped, slice_arguments, slices, split_sizes
 from sparknet.onnx.limits import bounded, spread
 from sparknet.onnx.source import Array, OnnxNode
 

@@ -28,13 +28,7 @@ from sparknet.onnx.other_sizes import check_shapes, grow, is_too_large, with_cur
 from sparknet.onnx.patterns import simplified
 from sparknet.onnx.records import example_sizes, fixed_records, goes_on, of_fixed, reopened
 from sparknet.onnx.sizes import RECORDS, FixedSize, Size
-from sparknet.onnx.source import (
-    OnnxNode,
-    Source,
-    StrPath,
-    is_onnx,
-    read_source,
-)
+from sparknet.onnx.source import OnnxNode, Source, StrPath, is_onnx, read_source
 from sparknet.proto import Model
 from sparknet.proto.untrusted import mark
 

@@ -190,9 +190,7 @@ class Writing:
         return rounded
 
     def _preprocess(
-        self,
-        inputs: list[tuple[str, Shape]],
-        transform: caffe_pb2.TransformationParameter,
+        self, inputs: list[tuple[str, Shape]], transform: caffe_pb2.TransformationParameter
     ) -> None:
         """(x - mean) · scale, before everything else."""
         name, shape = inputs[0]

@@ -62,8 +62,7 @@ def test_inner_product_along_an_axis():
 
 
 @pytest.mark.parametrize(
-    ("kind", "matrices"),
-    [("LSTM", 4 * 6 * 5 + 4 * 6 * 6), ("RNN", 6 * 5 + 6 * 6 + 6 * 6)],
+    ("kind", "matrices"), [("LSTM", 4 * 6 * 5 + 4 * 6 * 6), ("RNN", 6 * 5 + 6 * 6 + 6 * 6)]
 )
 def test_recurrent(kind, matrices):
     options = "recurrent_param { num_output: 6 }"

@@ -6,15 +6,7 @@ import numpy as np
 import pytest
 
 from sparknet.errors import FileError
-from tests.onnx.graphs import (
-    RUNTIME,
-    agree,
-    draw,
-    graph,
-    node,
-    onnx,
-    read_model,
-)
+from tests.onnx.graphs import RUNTIME, agree, draw, graph, node, onnx, read_model
 
 X = (2, 3, 8, 9)
 OPEN = ["n", *X[1:]]

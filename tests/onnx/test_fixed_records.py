@@ -66,12 +66,7 @@ def time_first(n):
     return nodes, {**constants, "h": np.zeros((1, n, 3), np.float32)}
 
 
-FORMS = {
-    "attention": attention,
-    "token": token,
-    "rows": rows,
-    "time first": time_first,
-}
+FORMS = {"attention": attention, "token": token, "rows": rows, "time first": time_first}
 
 
 @pytest.mark.parametrize("n", [1, 8])

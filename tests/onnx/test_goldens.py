@@ -35,8 +35,7 @@ LEFT_OUT = {
 
 def reason(name: str) -> str | None:
     return next(
-        (says for says, names in LEFT_OUT.items() if any(fnmatch(name, one) for one in names)),
-        None,
+        (says for says, names in LEFT_OUT.items() if any(fnmatch(name, one) for one in names)), None
     )
 
 

@@ -124,10 +124,7 @@ MODELS = {
         node("MaxPool", "x", kernel_shape=[2, 2], strides=[2, 2], auto_pad="SAME_UPPER")
     ],
     "a mean": [SMALLER, node("GlobalAveragePool", "a")],
-    "twice as large": [
-        SMALLER,
-        node("Resize", "a - twice", **NEAREST),
-    ],
+    "twice as large": [SMALLER, node("Resize", "a - twice", **NEAREST)],
     "smoothly twice as large": [SMALLER, node("Resize", "a - twice", mode="linear")],
     "as large as the image": [
         SMALLER,

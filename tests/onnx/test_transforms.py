@@ -7,13 +7,7 @@ from sparknet.errors import FileError
 from sparknet.onnx import read_model
 from tests.onnx.graphs import agree, draw, graph, node, onnx
 
-KINDS = [
-    (1, {}),
-    (2, {}),
-    (1, {"inverse": 1}),
-    (2, {"inverse": 1}),
-    (1, {"onesided": 1}),
-]
+KINDS = [(1, {}), (2, {}), (1, {"inverse": 1}), (2, {"inverse": 1}), (1, {"onesided": 1})]
 
 
 @pytest.mark.parametrize("axis", [1, 2])

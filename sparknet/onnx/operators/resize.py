@@ -41,11 +41,7 @@ def resize(step: Step) -> Outputs:
 
 
 def _resized(
-    step: Step,
-    scales: list[float] | None,
-    sizes: list[int] | None,
-    coordinates: str,
-    rounding: str,
+    step: Step, scales: list[float] | None, sizes: list[int] | None, coordinates: str, rounding: str
 ) -> Computed:
     x = step.blob()
     axes = step.attribute("axes")

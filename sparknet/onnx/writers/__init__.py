@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-_MODULES = (
-    "arithmetic",
-    "detection",
-    "normalization",
-    "recurrent",
-    "shapes",
-    "windows",
-)
+_MODULES = ("arithmetic", "detection", "normalization", "recurrent", "shapes", "windows")
 
 
 def load() -> None:
