@@ -145,7 +145,8 @@ class Step:
     def parameter(self, array: Array, grown: Callable[[Array], Computed] | None = None) -> Computed:
         """Return a constant as a Parameter's top; `grown` makes one that grows with a length."""
         if not array.size:
-            self.refuse(f"a constant of the shape {list(array.shape)} is empty")
+            sizes = [*map(self.reading.net.size_of, array.shape)]
+            self.refuse(f"a constant of the shape {sizes} is empty")
         if self.is_batched(array.shape):
             one = self.unbatched(array)
             if not self.is_batched(one.shape) and self.batch in self.reading.net.anchors:

@@ -20,29 +20,28 @@ def upsample(step: Step) -> Outputs:
     scales = step.attribute("scales")
     if scales is None:
         scales = np.ravel(step.constant(1, "the scales")).tolist()
-    return _resized(step, [float(one) for one in scales], None, "asymmetric", "floor")
+    return _resized(step, [float(one) for one in scales], None)
 
 
 @reads("Resize")
 def resize(step: Step) -> Outputs:
-    old = step.opset < 11
-    scales = step.optional(1 if old else 2, "the scales")
+    scales = step.optional(1 if step.opset < 11 else 2, "the scales")
     sizes = step.sizes(3, "the sizes") if step.has(3) else None
     if step.attribute("keep_aspect_ratio_policy", "stretch") != "stretch":
         step.refuse("it keeps the ratio of height and width")
+    numbers = None if scales is None or not scales.size else np.ravel(scales).tolist()
+    return _resized(step, numbers, sizes or None)
+
+
+def _coordinates(step: Step) -> tuple[str, str]:
+    """Return how pixels are placed, and how their places are rounded."""
+    if step.op == "Upsample" or step.opset < 11:
+        return "asymmetric", "floor"
     coordinates = step.attribute("coordinate_transformation_mode", "half_pixel")
-    return _resized(
-        step,
-        None if scales is None or not scales.size else [float(one) for one in np.ravel(scales)],
-        sizes or None,
-        "asymmetric" if old else coordinates,
-        "floor" if old else step.attribute("nearest_mode", "round_prefer_floor"),
-    )
+    return coordinates, step.attribute("nearest_mode", "round_prefer_floor")
 
 
-def _resized(
-    step: Step, scales: list[float] | None, sizes: list[int] | None, coordinates: str, rounding: str
-) -> Computed:
+def _resized(step: Step, scales: list[float] | None, sizes: list[int] | None) -> Computed:
     x = step.blob()
     axes = step.attribute("axes")
     if axes is not None:
@@ -52,22 +51,17 @@ def _resized(
         image = step.reshape(x, (*shape[:2], 1, shape[2]), part="image")
         scales = None if scales is None else [*scales[:2], 1.0, scales[2]]
         sizes = None if sizes is None else [*sizes[:2], 1, sizes[2]]
-        output = _image(step, image, scales, sizes, coordinates, rounding, "resized")
+        output = _image(step, image, scales, sizes, "resized")
         return step.reshape(output, (*shape[:2], output.shape[3]))
     if len(shape) == 5:
-        return _volume(step, x, scales, sizes, coordinates, rounding)
+        return _volume(step, x, scales, sizes)
     if len(shape) != 4:
         step.refuse(f"it resizes {len(shape) - 2} spatial axes; a layer takes 2")
-    return _image(step, x, scales, sizes, coordinates, rounding, None)
+    return _image(step, x, scales, sizes, None)
 
 
 def _volume(
-    step: Step,
-    x: Computed,
-    scales: list[float] | None,
-    sizes: list[int] | None,
-    coordinates: str,
-    rounding: str,
+    step: Step, x: Computed, scales: list[float] | None, sizes: list[int] | None
 ) -> Computed:
     """Return each image of a volume, and the volume as an image of one row per plane."""
     n, c, d, h, w = x.shape
@@ -79,8 +73,6 @@ def _volume(
         flat,
         None if scales is None else [1.0, scales[1], *scales[3:]],
         None if sizes is None else [sizes[0], sizes[1] * d, *sizes[3:]],
-        coordinates,
-        rounding,
         "wide",
     )
     high, wide = output.shape[2:]
@@ -90,8 +82,6 @@ def _volume(
         planes,
         None if scales is None else [*scales[:3], 1.0],
         None if sizes is None else [*sizes[:3], high * wide],
-        coordinates,
-        rounding,
         "deep",
     )
     return step.reshape(output, (n, c, output.shape[2], high, wide))
@@ -111,15 +101,9 @@ def _all_axes(
 
 
 def _image(
-    step: Step,
-    x: Computed,
-    scales: list[float] | None,
-    sizes: list[int] | None,
-    coordinates: str,
-    rounding: str,
-    part: str | None,
+    step: Step, x: Computed, scales: list[float] | None, sizes: list[int] | None, part: str | None
 ) -> Computed:
-    mode = step.attribute("mode", "nearest")
+    mode, (coordinates, rounding) = step.attribute("mode", "nearest"), _coordinates(step)
     if mode not in ("nearest", "linear", "cubic"):
         step.refuse(f"its mode is '{mode}'")
     if coordinates not in _COORDINATES or rounding not in _ROUNDINGS:
@@ -138,7 +122,7 @@ def _image(
     shrinks = any(size < own for size, own in zip(sizes, x.shape, strict=True))
     if step.attribute("antialias") and (shrinks or mode == "nearest"):
         step.refuse("it smooths before it shrinks (antialias), which no layer does")
-    times = _times(x, sizes, mode, coordinates, rounding)
+    times = _times(step, x, sizes)
     if times is not None:
         wide = [own * more for own, more in zip(x.shape[2:], times, strict=True)]
         if all(map(is_same, wide, sizes[2:])):
@@ -163,15 +147,14 @@ def _image(
     )
 
 
-def _times(
-    x: Computed, sizes: list[int], mode: str, coordinates: str, rounding: str
-) -> tuple[int, int] | None:
+def _times(step: Step, x: Computed, sizes: list[int]) -> tuple[int, int] | None:
     """Return how often each pixel is repeated, if that is all."""
     whole = all(int(size) % own == 0 for size, own in zip(sizes[2:], x.shape[2:], strict=True))
+    coordinates, rounding = _coordinates(step)
     repeats = (coordinates, rounding) == ("asymmetric", "floor") or (
         coordinates in ("half_pixel", "pytorch_half_pixel") and rounding.startswith("round")
     )
-    if mode != "nearest" or not whole or not repeats:
+    if step.attribute("mode", "nearest") != "nearest" or not whole or not repeats:
         return None
     return int(sizes[2]) // int(x.shape[2]), int(sizes[3]) // int(x.shape[3])
 
