@@ -177,7 +177,7 @@ def speed(folder: Path) -> str:
     """
     from sparknet import models
     from sparknet.caffe.weights_io import as_model
-    from sparknet.graph.batch import set_batch
+    from sparknet.graph.records import set_batch
     from sparknet.onnx import read_model, write_model
 
     own = models.net("resnet50").to_proto()

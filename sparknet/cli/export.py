@@ -46,7 +46,7 @@ def _arguments(parser: ArgumentParser) -> None:
 def _execute(chosen: Namespace) -> int:
     from sparknet.caffe import TEST, Net
     from sparknet.caffe.weights_io import as_model
-    from sparknet.graph.batch import set_batch
+    from sparknet.graph.records import set_batch
     from sparknet.onnx import write_model
     from sparknet.weights import check_layers, open_weights
 

@@ -111,8 +111,8 @@ class Inputs:
 
     def _open(self, words: Sequence[str]) -> Records:
         """Return the records; those of a table have the columns that the net was trained on."""
+        from sparknet.loaders.parquet import is_table, read_table
         from sparknet.loaders.records import ArrayRecords
-        from sparknet.loaders.tables import is_table, read_table
         from sparknet.predict.local_rows import with_features
 
         name, features = self._entry.name, self._net.features

@@ -315,7 +315,7 @@ def _net_of_file(chosen: Namespace) -> NetParameter:
     model = net_file.open_model_file(chosen.model, chosen)
     net = net_file.read_text(chosen.model, chosen.trusted, dialect=chosen.dialect, model=model)
     if chosen.batch:
-        from sparknet.graph.batch import set_batch
+        from sparknet.graph.records import set_batch
 
         set_batch(net, chosen.batch)
     return net
@@ -330,7 +330,7 @@ def _solver(chosen: Namespace) -> tuple[Net, Any]:
     source = settings(chosen.solver, _net_of_file(chosen) if chosen.model else None)
     net = solver_nets(source).train
     if chosen.batch and not chosen.model:
-        from sparknet.graph.batch import set_batch
+        from sparknet.graph.records import set_batch
 
         set_batch(net, chosen.batch)
     for field in ("test_iter", "test_interval", "test_net", "test_net_param", "test_state"):

@@ -13,7 +13,7 @@ from typing import Any
 
 from sparknet.errors import SettingError, clean
 from sparknet.graph import Graph, build
-from sparknet.graph.batch import set_batch
+from sparknet.graph.records import set_batch
 from sparknet.layers import LAYERS, TRAIN
 from sparknet.layers.accuracy import Accuracy
 from sparknet.layers.activations import Sigmoid, Softmax

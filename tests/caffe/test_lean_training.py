@@ -12,7 +12,7 @@ import sparknet.caffe as caffe
 from sparknet import models
 from sparknet.dsl import SolverParams
 from sparknet.errors import ArrayError, LayerError
-from sparknet.graph.batch import set_batch
+from sparknet.graph.records import set_batch
 from sparknet.proto import parse_net
 from tests.caffe.gradient import input_layer
 from tests.caffe.replay import keys, set_inputs, set_params, total_loss

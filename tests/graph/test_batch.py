@@ -1,5 +1,5 @@
 from sparknet.graph import build
-from sparknet.graph.batch import set_batch
+from sparknet.graph.records import set_batch
 from sparknet.layers.layer import TRAIN
 from sparknet.proto import parse_net
 from tests.graph.nets import dense, layer, source, text

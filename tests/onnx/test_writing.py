@@ -8,7 +8,7 @@ from sparknet import Net, models
 from sparknet.caffe.weights_io import as_model
 from sparknet.cli import main
 from sparknet.errors import LayerError, SettingError
-from sparknet.graph.batch import set_batch
+from sparknet.graph.records import set_batch
 from sparknet.onnx import write_model
 from sparknet.onnx.onnxruntime_check import largest_difference
 from sparknet.proto import parse_net, write_text

@@ -16,6 +16,7 @@ import numpy as np
 from sparknet.errors import DataError, SettingError
 from sparknet.loaders.blocks import Blocks, write_blocks
 from sparknet.loaders.opening import open_images
+from sparknet.loaders.parquet import is_table, read_table
 from sparknet.loaders.records import (
     ArrayRecords,
     ClassesWarning,
@@ -23,7 +24,6 @@ from sparknet.loaders.records import (
     match_classes,
     with_classes,
 )
-from sparknet.loaders.tables import is_table, read_table
 from sparknet.net import Net
 from sparknet.net.entries import Entry, UnknownShape
 from sparknet.net.feed import check_numbers
