@@ -55,7 +55,6 @@ _SILERO: dict[str, Any] = {"input": [None, 576], "state": [2, None, 128], "sr": 
 _SILERO_4 = {"h": [2, None, 64], "c": [2, None, 64]}
 _ECHO = {"input": [1, 3, 500, 160]}
 SHAPES: dict[str, dict[str, Any]] = {
-    "nmp": {"serving_default_input_2:0": [1, 43844, 1]},
     "model": {"bytes": [1, 2048]},
     "silero_vad": {**_SILERO, **_SILERO_4},
     "silero_vad_16k_op15": _SILERO,
