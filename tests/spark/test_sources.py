@@ -212,22 +212,26 @@ def test_a_stream_must_know_the_classes(reader, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(CONNECT, reason="the process that is killed has a classic session of its own")
-def test_a_stream_that_is_killed_reads_each_record_once(reader, tmp_path):
+@pytest.mark.parametrize("kind", ["hdf5", "videos"])
+def test_a_stream_that_is_killed_reads_each_record_once(reader, tmp_path, kind):
+    make, options = MAKERS[kind]
     (tmp_path / "in").mkdir()
-    hdf5_file(tmp_path / "in" / "0.h5")
-    command = [sys.executable, "-m", "tests.spark.test_sources", str(tmp_path)]
+    make(tmp_path / "in", 0)
+    command = [sys.executable, "-m", "tests.spark.test_sources", kind, str(tmp_path)]
     process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL)
     try:
         until(lambda: list((tmp_path / "out").glob("part-*")), "the first batch is written", 120)
         for number in range(1, FILES):
-            hdf5_file(tmp_path / f"{number}.h5", number)
-            (tmp_path / f"{number}.h5").rename(tmp_path / "in" / f"{number}.h5")
+            make(tmp_path, number)
+            (file,) = tmp_path.glob(f"{number}.*")
+            file.rename(tmp_path / "in" / file.name)
         until(lambda: len(list((tmp_path / "out").glob("part-*"))) > 1, "more is written", 60)
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    assert start(reader, "hdf5", tmp_path, {}, availableNow=True).awaitTermination(120)
-    assert labels_of(reader, tmp_path) == Counter(range(COUNT * FILES))
+    assert start(reader, kind, tmp_path, options, availableNow=True).awaitTermination(120)
+    records = {"hdf5": range(COUNT * FILES), "videos": [*range(COUNT)] * FILES}[kind]
+    assert labels_of(reader, tmp_path) == Counter(records)
 
 
 @pytest.mark.slow
@@ -274,7 +278,8 @@ def main() -> None:
 
     session = local_session(1)
     register_sources(session)
-    start(session, "hdf5", Path(sys.argv[1]), {}, processingTime="0 seconds").awaitTermination()
+    kind, folder = sys.argv[1:]
+    start(session, kind, Path(folder), {}, processingTime="0 seconds").awaitTermination()
 
 
 if __name__ == "__main__":
