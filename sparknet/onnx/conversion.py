@@ -17,7 +17,7 @@ from sparknet.graph.untrusted_budget import Budget
 from sparknet.onnx.folding import fold, foldable
 from sparknet.onnx.inputs import Place, bound, one_number
 from sparknet.onnx.length_constants import Growth, grown, of_length
-from sparknet.onnx.limits import MALFORMED, Room, spread
+from sparknet.onnx.limits import MALFORMED, WHY_NO_LAYER, Room, spread
 from sparknet.onnx.netlist import FLOAT, Computed, Netlist, Value
 from sparknet.onnx.operators.binary import exact_quotients
 from sparknet.onnx.records import COMPUTES, COMPUTES_WITH_LENGTH, beside
@@ -234,7 +234,7 @@ class Reading:
         ]
         convert = OPERATORS.get(node.op)
         if convert is None:
-            raise ValueError("no layer does this" + _WHY.get(node.op, ""))
+            raise ValueError("no layer does this" + WHY_NO_LAYER.get(node.op, ""))
         kind = result_type(node, inputs)
         is_known = len(constants) == len(inputs) and node.op not in FILLING
         if is_known and inputs and isinstance(inputs[0], np.ndarray):
@@ -389,15 +389,6 @@ class Reading:
                 blobs.update({one: free for one, its in blobs.items() if its == name})
             if blobs[name] != name:
                 self.net.rename(blobs[name], name)
-
-
-_OPEN = ": how much comes out depends on the values"
-_WHOLE = ": it computes with whole numbers; QuantizeLinear and DequantizeLinear in pairs are read"
-_WHY = {
-    **dict.fromkeys(("Compress", "NonMaxSuppression", "NonZero", "Unique"), _OPEN),
-    **dict.fromkeys(("ConvInteger", "DynamicQuantizeLinear", "MatMulInteger"), _WHOLE),
-    **dict.fromkeys(("QLinearConv", "QLinearMatMul"), _WHOLE),
-}
 
 
 def _problem(error: Exception) -> str:

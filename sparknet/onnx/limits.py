@@ -21,6 +21,13 @@ _SHARE = 4
 """The part of the memory of a net of unknown origin that its constants may take."""
 _WIDEST = 8
 """Bytes of a number."""
+_OPEN = ": how much comes out depends on the values"
+_WHOLE = ": it computes with whole numbers; QuantizeLinear and DequantizeLinear in pairs are read"
+WHY_NO_LAYER = {
+    **dict.fromkeys(("Compress", "NonMaxSuppression", "NonZero", "Unique"), _OPEN),
+    **dict.fromkeys(("ConvInteger", "DynamicQuantizeLinear", "MatMulInteger"), _WHOLE),
+    **dict.fromkeys(("QLinearConv", "QLinearMatMul"), _WHOLE),
+}
 
 
 def most_numbers() -> int:
