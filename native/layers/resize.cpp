@@ -136,6 +136,8 @@ class Resize final : public Kernel {
     bool looks_back(const Layer&, Role, size_t) const override { return false; }
 
     void backward(Layer& layer) override {
+        if (layer.bottoms.size() > 1 && layer.propagate[1])
+            clear(layer.bottom_diff(1), layer.bottoms[1]->count());
         if (!layer.propagate[0]) return;
         const float* dy = layer.top_diff();
         float* dx = layer.bottom_diff();

@@ -24,32 +24,38 @@ class Resize(Layer):
     """By the rules of ONNX's Resize: nearest, linear or cubic (Keys, 1981) in both directions.
 
     Give height and width, or scale_h and scale_w; with both, the scales say where the new pixels
-    lie."""
+    lie.  A second bottom has the height and width of the top."""
 
     field = "resize_image_param"
+    bottoms = between(1, 2)
     plain_options = ("mode", "coordinates", "nearest_mode", "cubic_coeff_a", "exclude_outside")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
-        bottom = check_image(self, bottoms[0])
+        bottom, like = check_image(self, bottoms[0]), bottoms[1:]
+        if like and any(map(self.options.HasField, ("height", "width"))):
+            self.fail("the second bottom gives the size: give no height or width")
         sizes, scales = [], []
         for axis, name, ratio in ((2, "height", "scale_h"), (3, "width", "scale_w")):
-            size, scale = self._axis(bottom[axis], name, ratio)
+            size, scale = self._axis(
+                bottom[axis], check_image(self, like[0])[axis] if like else None, name, ratio
+            )
             sizes.append(size)
             scales.append(scale)
         return Plan(((*bottom[:2], *sizes),), values={"scales": tuple(scales)})
 
-    def _axis(self, size: int, name: str, ratio: str) -> tuple[int, float]:
+    def _axis(self, size: int, like: int | None, name: str, ratio: str) -> tuple[int, float]:
         options = self.options
-        new_size, scale = getattr(options, name), getattr(options, ratio)
-        if not options.HasField(name) and not options.HasField(ratio):
+        new_size, scale = like or getattr(options, name), getattr(options, ratio)
+        is_given = like is not None or options.HasField(name)
+        if not is_given and not options.HasField(ratio):
             self.fail(f"give {name} or {ratio}")
         if options.HasField(ratio) and not (isfinite(scale) and scale > 0):
             self.fail(f"{ratio} must be positive; it is {scale:g}")
-        if not options.HasField(name):
+        if not is_given:
             new_size = min(floor(size * scale), MAX_COUNT + 1)
         if not 0 < new_size <= MAX_COUNT or size < 1:
             self.fail(f"an image of {name} {size} cannot become one of {name} {new_size}")
-        return new_size, float(scale) if options.HasField(ratio) else new_size / size
+        return new_size, float(scale) if options.HasField(ratio) else int(new_size) / int(size)
 
 
 _SIZES = ("height", "width", "zoom_factor", "shrink_factor")

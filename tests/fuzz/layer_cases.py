@@ -242,7 +242,8 @@ CASES: dict[str, tuple[Case, ...]] = {
         "grid_sample_param { mode: NEAREST padding_mode: REFLECTION align_corners: true }",
         *(IMAGE, (2, 2, 2, 2)),
     ),
-    "Resize": _one("resize_image_param { height: 5 width: 13 mode: LINEAR }", IMAGE),
+    "Resize": _one("resize_image_param { height: 5 width: 13 mode: LINEAR }", IMAGE)
+    + _one("resize_image_param { mode: CUBIC }", IMAGE, (1, 1, 3, 8)),
     "Reverse": _one("reverse_param { axis: 1 }", IMAGE),
     "SPP": _one("spp_param { pyramid_height: 2 }", IMAGE),
     "Scale": _one("scale_param { bias_term: true }", IMAGE)

@@ -136,6 +136,16 @@ MODELS = {
         node("Resize", "a - - to", "b", **NEAREST),
         node("Conv", "b w1"),
     ],
+    "smoothly as large as the image": [
+        SMALLER,
+        node("Shape", "x", "whole"),
+        node("Slice", "whole two1 four first", "area"),
+        node("Shape", "a", "shape"),
+        node("Slice", "shape first two1 first", "lead"),
+        node("Concat", "lead area", "to", axis=0),
+        node("Resize", "a - - to", "b", mode="linear"),
+        node("Concat", "b x", axis=1),
+    ],
     "tokens": [
         node("Conv", "x w8", "a", kernel_shape=[8, 8], strides=[8, 8]),
         node("Reshape", "a lines", "l"),

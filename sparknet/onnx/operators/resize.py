@@ -131,14 +131,16 @@ def _image(
             step.refuse("it resizes to sizes that are multiples for some images alone")
         output = _repeated(step, x, times, "repeated")  # of an odd size one less
         return step.sized(output, sizes, part=part)
-    options = _sizes(x, sizes, scales)
+    options, bottoms = _sizes(x, sizes, scales), [x]
+    if any(isinstance(options.get(side), Size) for side in ("height", "width")):
+        options, bottoms = {}, [x, _as_large(step, sizes)]
     if mode == "cubic":
         options["cubic_coeff_a"] = float(step.attribute("cubic_coeff_a", -0.75))
     if step.attribute("exclude_outside"):
         options["exclude_outside"] = True
     return step.layer(
         "Resize",
-        [x],
+        bottoms,
         part=part,
         mode=mode.upper(),
         coordinates=coordinates.upper(),
@@ -176,6 +178,15 @@ def _sizes(x: Computed, sizes: list[int], scales: list[float] | None) -> dict[st
     ):
         options = {"scale_h": scales[2], "scale_w": scales[3]}
     return options
+
+
+def _as_large(step: Step, sizes: list[int]) -> Computed:
+    """Return a blob of images that are as high and wide, whatever the model leaves open."""
+    blobs = [one for one in step.reading.net.blobs.values() if len(one.shape) == 4]
+    alike = [one for one in blobs if all(map(is_same, one.shape[2:], sizes[2:]))]
+    if not alike:
+        step.refuse("it computes with a size that the model leaves open: give its shape")
+    return step.plain(alike[0])
 
 
 def _repeated(step: Step, x: Computed, times: tuple[int, int], part: str | None) -> Computed:

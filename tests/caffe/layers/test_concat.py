@@ -202,10 +202,10 @@ def test_interp_fewer_axes(shape):
     check_gradients(interp("height: 3 width: 2"), {"x": x})
 
 
-def resize(options: str) -> str:
+def resize(options: str, bottoms: str = "x") -> str:
+    below = " ".join(f'bottom: "{one}"' for one in bottoms)
     return (
-        'layer { name: "l" type: "Resize" bottom: "x" top: "y" '
-        f"resize_image_param {{ {options} }} }}"
+        f'layer {{ name: "l" type: "Resize" {below} top: "y" resize_image_param {{ {options} }} }}'
     )
 
 
@@ -233,6 +233,21 @@ def test_resize_halves_and_doubles():
     net = build(resize("scale_h: 2 scale_w: 2"), {"x": x})
     net.forward()
     same(net.blobs["y"].data, x.repeat(2, 2).repeat(2, 3), 0, 0)
+
+
+@pytest.mark.parametrize("mode", ["NEAREST", "LINEAR", "CUBIC"])
+def test_resize_to_the_size_of_a_bottom(mode):
+    x, like = draw(2, 2, 4, 5), draw(1, 1, 7, 3)
+    nets = [
+        build(resize(f"mode: {mode}", "xr"), {"x": x, "r": like}),
+        build(resize(f"height: 7 width: 3 mode: {mode}"), {"x": x}),
+    ]
+    for net in nets:
+        net.forward()
+    same(nets[0].blobs["y"].data, nets[1].blobs["y"].data, 0, 0)
+    check_gradients(resize(f"mode: {mode}", "xr"), {"x": x, "r": like})
+    with pytest.raises(LayerError, match="second bottom gives the size: give no height or width"):
+        build(resize("height: 3", "xr"), {"x": x, "r": like})
 
 
 def test_resize_without_a_size():
