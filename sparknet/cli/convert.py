@@ -179,7 +179,7 @@ def _arguments(parser: ArgumentParser) -> None:
     mean = _kind(kinds, "mean", "the mean image of a database or other records", _mean)
     mean.add_argument("source", metavar="SOURCE")
     mean.add_argument("out", metavar="OUT.binaryproto")
-    mean.add_argument("--backend", choices=("lmdb", "leveldb"), help="detected unless given")
+    mean.add_argument("--backend", choices=("lmdb", "leveldb"), help="needless: the files tell")
 
 
 def _kind(

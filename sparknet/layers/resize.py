@@ -31,14 +31,13 @@ class Resize(Layer):
     plain_options = ("mode", "coordinates", "nearest_mode", "cubic_coeff_a", "exclude_outside")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
-        bottom, like = check_image(self, bottoms[0]), bottoms[1:]
-        if like and any(map(self.options.HasField, ("height", "width"))):
+        bottom, *others = (check_image(self, one) for one in bottoms)
+        like = others[0] if others else (None,) * 4
+        if others and any(map(self.options.HasField, ("height", "width"))):
             self.fail("the second bottom gives the size: give no height or width")
         sizes, scales = [], []
         for axis, name, ratio in ((2, "height", "scale_h"), (3, "width", "scale_w")):
-            size, scale = self._axis(
-                bottom[axis], check_image(self, like[0])[axis] if like else None, name, ratio
-            )
+            size, scale = self._axis(bottom[axis], like[axis], name, ratio)
             sizes.append(size)
             scales.append(scale)
         return Plan(((*bottom[:2], *sizes),), values={"scales": tuple(scales)})

@@ -79,7 +79,7 @@ def converted(
         sizes: dict[str, Sequence[Any]] = {
             name: source.inputs[name] for name in shapes or {} if name in source.inputs
         }
-        reading, model = _read(source, nodes, sizes, batch, open_lengths(source))
+        reading, model = _convert(source, nodes, sizes, batch, open_lengths(source))
         if not sizes and not batch_axis:
             reading, model = _reopened(source, nodes, (reading, model))
     except MemoryError:
@@ -103,7 +103,7 @@ def _reopened(
         return fixed
     dynamic = reopened(source, records)
     with suppress(FileError):
-        reading, model = _read(dynamic, nodes, {}, records, open_lengths(dynamic))
+        reading, model = _convert(dynamic, nodes, {}, records, open_lengths(dynamic))
         check_axes(dynamic, model.net, reading.opened)
         same = all(
             fixed[0].net.blobs[name].shape
@@ -118,7 +118,7 @@ def _reopened(
     return fixed
 
 
-def _read(
+def _convert(
     source: Source,
     nodes: list[OnnxNode],
     shapes: Mapping[str, Sequence[Any]],
@@ -142,14 +142,14 @@ def _read(
             usual = {size: images.get(name, length) for name, size in sizes.items()}
             return reading, reading.net.model({**usual, reading.records: batch})
         except FixedSize as error:
-            return _read(source, nodes, shapes, batch, _fixed(source, lengths, error))
+            return _convert(source, nodes, shapes, batch, _fixed(source, lengths, error))
         except FileError as error:
             problems.append(with_cure(reading, error))
             if len(problems) > 1 and not names and not is_too_large(problems[0]):
                 break
     if len(names) > 1:
         with suppress(FileError):
-            return _read(source, nodes, shapes, batch, dict.fromkeys(lengths, names[0]))
+            return _convert(source, nodes, shapes, batch, dict.fromkeys(lengths, names[0]))
     raise problems[-1 if is_too_large(problems[0]) else 0]
 
 

@@ -116,6 +116,14 @@ CONSTANTS = {
     "lines": np.array([0, 4, -1]),
     "twice": np.array([1, 1, 2, 2], np.float32),
 }
+TO_THE_IMAGE = [
+    SMALLER,
+    node("Shape", "x", "whole"),
+    node("Slice", "whole two1 four first", "area"),
+    node("Shape", "a", "shape"),
+    node("Slice", "shape first two1 first", "lead"),
+    node("Concat", "lead area", "to", axis=0),
+]
 MODELS = {
     "places of a grid": GRID,
     "maxima": [node("MaxPool", "x", kernel_shape=[2, 2], strides=[2, 2])],
@@ -127,22 +135,12 @@ MODELS = {
     "twice as large": [SMALLER, node("Resize", "a - twice", **NEAREST)],
     "smoothly twice as large": [SMALLER, node("Resize", "a - twice", mode="linear")],
     "as large as the image": [
-        SMALLER,
-        node("Shape", "x", "whole"),
-        node("Slice", "whole two1 four first", "area"),
-        node("Shape", "a", "shape"),
-        node("Slice", "shape first two1 first", "lead"),
-        node("Concat", "lead area", "to", axis=0),
+        *TO_THE_IMAGE,
         node("Resize", "a - - to", "b", **NEAREST),
         node("Conv", "b w1"),
     ],
     "smoothly as large as the image": [
-        SMALLER,
-        node("Shape", "x", "whole"),
-        node("Slice", "whole two1 four first", "area"),
-        node("Shape", "a", "shape"),
-        node("Slice", "shape first two1 first", "lead"),
-        node("Concat", "lead area", "to", axis=0),
+        *TO_THE_IMAGE,
         node("Resize", "a - - to", "b", mode="linear"),
         node("Concat", "b x", axis=1),
     ],
