@@ -7,7 +7,6 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparknet.atomic_files import atomic_file
@@ -20,6 +19,7 @@ from sparknet.native.core import Machine
 
 if TYPE_CHECKING:
     from sparknet.caffe import Net
+    from sparknet.proto import Model
     from sparknet.proto.caffe_pb2 import NetParameter
     from sparknet.weights import Opened
 
@@ -265,9 +265,10 @@ def _execute(chosen: Namespace) -> int:
     if chosen.solver and chosen.forward_only:
         raise WrongUse("a solver updates after a backward pass only: leave -forward_only out")
     flags.use_threads(chosen)
-    own = chosen.model if Path(chosen.model or "").suffix in net_file.MODELS else None
-    files = open_weights(filter(None, [chosen.weights or own]))
-    net, update = _solver(chosen) if chosen.solver else (_net(chosen, files), None)
+    own = net_file.open_model_file(chosen.model, chosen) if chosen.model else None
+    known = {} if own is None else {chosen.model: own}
+    files = open_weights([chosen.weights] if chosen.weights else known, known)
+    net, update = _solver(chosen, own) if chosen.solver else (_net(chosen, own, files), None)
     if chosen.solver:
         copy_weights(net, files)
     if chosen.weights:
@@ -296,11 +297,11 @@ def _say(message: str) -> None:
     print(f"sparknet time: {message}", file=sys.stderr)
 
 
-def _net(chosen: Namespace, opened: Opened) -> Net:
+def _net(chosen: Namespace, model: Model | None, opened: Opened) -> Net:
     from sparknet.caffe import Net
 
     return Net.from_proto(
-        _net_of_file(chosen),
+        _net_of_file(chosen, model),
         net_file.phase_number(chosen),
         chosen.level,
         flags.stages(chosen),
@@ -310,9 +311,8 @@ def _net(chosen: Namespace, opened: Opened) -> Net:
     )
 
 
-def _net_of_file(chosen: Namespace) -> NetParameter:
+def _net_of_file(chosen: Namespace, model: Model | None) -> NetParameter:
     """Return the net of the file, with the batch size of -batch."""
-    model = net_file.open_model_file(chosen.model, chosen)
     net = net_file.read_text(chosen.model, chosen.trusted, dialect=chosen.dialect, model=model)
     if chosen.batch:
         from sparknet.graph.records import set_batch
@@ -321,13 +321,13 @@ def _net_of_file(chosen: Namespace) -> NetParameter:
     return net
 
 
-def _solver(chosen: Namespace) -> tuple[Net, Any]:
+def _solver(chosen: Namespace, model: Model | None) -> tuple[Net, Any]:
     """Return the solver's net without test nets, and the solver's update."""
     from sparknet.caffe.solvers import get_solver
     from sparknet.caffe.solvers.nets import settings
     from sparknet.proto import solver_nets
 
-    source = settings(chosen.solver, _net_of_file(chosen) if chosen.model else None)
+    source = settings(chosen.solver, _net_of_file(chosen, model) if chosen.model else None)
     net = solver_nets(source).train
     if chosen.batch and not chosen.model:
         from sparknet.graph.records import set_batch

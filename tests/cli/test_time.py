@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from sparknet.cli import main
@@ -218,3 +219,15 @@ def test_kernels_of_our_own_say_why(tmp_path, capsys):
     (tmp_path / "net.prototxt").write_text(AXES)
     rows = report(capsys, "--model", str(tmp_path / "net.prototxt"), "-phase", "test")["layers"]
     assert rows[1]["kernels"]["forward"] == "patches and products: more than three axes"
+
+
+def test_a_shape_that_onnx_needs_holds_for_its_weights_too(tmp_path, capsys):
+    graphs = pytest.importorskip("tests.onnx.graphs")
+    first = graphs.node("Slice", "x begin end axis", "first")
+    flat = graphs.node("MatMul", "first w")
+    constants = {name: np.array([value]) for name, value in (("begin", 0), ("end", 1), ("axis", 0))}
+    constants["w"] = np.ones((2, 1), np.float32)
+    model = graphs.graph([first, flat], {"x": ["N", 2]}, constants=constants)
+    graphs.onnx.save(model, tmp_path / "net.onnx")
+    words = [str(tmp_path / "net.onnx"), "--shape", "x=1x2", "-forward_only"]
+    assert any(row["type"] == "InnerProduct" for row in report(capsys, *words)["layers"])
