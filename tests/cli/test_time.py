@@ -114,7 +114,9 @@ def test_a_solver(net, capsys, tmp_path):
     found = report(capsys, "-solver", str(solver), "-model", net)
     assert found["update_ms"] > 0
     parts = found["forward_ms"] + found["backward_ms"] + found["update_ms"]
-    assert found["step_ms"] == pytest.approx(parts, rel=0.9)
+    assert (
+        parts / 10 < found["step_ms"] < parts * 10
+    )  # medians of three, on a machine that may be busy
 
 
 def test_weights(net, capsys, tmp_path):
