@@ -68,7 +68,7 @@ class Feed:
         return [entry.name for entry in entries]
 
     def _reshape(self, net: Any, shapes: Mapping[str, Shape], rows: int) -> None:
-        """Reshape the net; where it takes one number of records alone, say so and leave it."""
+        """Reshape the net; where it does not take these numbers of records, say so and leave it."""
         before = {name: tuple(net.blobs[name].shape) for name in shapes}
         if before == shapes:
             return
@@ -76,14 +76,17 @@ class Feed:
             reshape(net, shapes)
         except LayerError as error:
             usual = [before[e.name][e.axis] for e in self.entries if before[e.name]]
-            if len({*usual}) != 1 or rows == usual[0]:
+            counts = {e.name: shapes[e.name][e.axis] for e in self.entries if shapes[e.name]}
+            if len({*counts.values()}) > 1:
+                each = ", ".join(f"{name} {count}" for name, count in counts.items())
+                message = f"the inputs have different numbers of records ({each})"
+            elif len({*usual}) != 1 or rows == usual[0]:
                 raise
+            else:
+                message = f"the net takes {usual[0]} records at a time, and these are {rows}"
             reshape(net, before)
             reason = str(error).split(": ", 1)[-1]
-            raise LayerError(
-                error.layer,
-                f"the net takes {usual[0]} records at a time, and these are {rows}: {reason}",
-            ) from error
+            raise LayerError(error.layer, f"{message}: {reason}") from error
 
     def checked(self, block: Mapping[str, Array]) -> dict[str, Array]:
         """Return the block's columns in the entries' shapes; DataError for what does not fit."""

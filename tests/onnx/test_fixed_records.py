@@ -127,3 +127,12 @@ def test_another_number_that_does_not_fit(tmp_path):
         with pytest.raises(LayerError, match=says):
             net.forward({"x": draw(3, T, D)})
     assert net.forward({"x": draw(2, T, D)})["y"].shape == (3, 3)
+
+
+def test_inputs_of_different_numbers_of_records(tmp_path):
+    path = tmp_path / "model.onnx"
+    onnx.save(graph([node("Add", "x z")], {"x": ["N", D], "z": ["N", D]}), str(path))
+    net = sparknet.Net(path)
+    with pytest.raises(LayerError, match=r"different numbers of records \(x 3, z 2\): Eltwise"):
+        net.forward({"x": draw(3, D), "z": draw(2, D)})
+    assert net.forward({"x": draw(2, D), "z": draw(2, D)})["y"].shape == (2, D)
