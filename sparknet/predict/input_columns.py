@@ -9,7 +9,7 @@ Images become arrays of one size, as `ImageArrays` says.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +49,8 @@ class InputSpec:
     """The shape of raw records, where the column says it."""
     classes: ClassNumbers | None = None
     """What a loss takes its values for, if they are class numbers."""
+    features: tuple[str, ...] = ()
+    """The columns of a table that make its record, a number each."""
 
     @property
     def kinds(self) -> Binary:
@@ -61,9 +63,10 @@ def input_specs(
     training: bool = False,
     told: Mapping[str, Sizes] | None = None,
     classes: Mapping[str, ClassNumbers] | None = None,
+    features: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, InputSpec]:
-    """Return what a net's inputs take; ``told`` has the shapes of raw records, by input, and
-    ``classes`` the classes that its losses know.
+    """Return what a net's inputs take; ``told`` has the shapes of raw records, by input,
+    ``classes`` the classes that its losses know, ``features`` the columns that make a record.
     """
     return {
         entry.name: InputSpec(
@@ -72,6 +75,7 @@ def input_specs(
             entry.blank,
             (told or {}).get(entry.name),
             (classes or {}).get(entry.name),
+            tuple((features or {}).get(entry.name, ())),
         )
         for entry in entries
     }
@@ -88,11 +92,22 @@ def arrays(
         values = batch.column(plain(name))
         if want.blank is not None:
             values = filled_up(values, name, want.shape, want.blank)
-        blobs[blob] = column(values, name, want.shape, want.images, want.told)
-        check_finite(blobs[blob], name)
+        try:
+            blobs[blob] = column(values, name, want.shape, want.images, want.told)
+            check_finite(blobs[blob], name)
+        except SparkError:
+            _check_features(values, want.features)
+            raise
         if want.classes is not None:
             want.classes.check(blobs[blob], name)
     return blobs
+
+
+def _check_features(values: pa.Array, features: Sequence[str]) -> None:
+    """SparkError naming the first of the columns in a record that has no finite number."""
+    for place, name in enumerate(features):
+        numbers = values.flatten()[place :: len(features)]
+        check_finite(column(numbers, name, ()), name)
 
 
 def column_map(columns: Any) -> dict[str, str]:

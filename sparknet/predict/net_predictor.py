@@ -131,7 +131,7 @@ class NetPredictor(Predictor):
         batch = request.batch or batch_for(tested, blobs)
         if self.tokens is not None:
             batch = batch if request.batch else max(batch, FEWEST)
-        shapes = input_specs(tested.entries, told=raw_shapes)
+        shapes = input_specs(tested.entries, told=raw_shapes, features=self.features)
         return Prediction(
             mapping=mapping,
             shapes=shapes,

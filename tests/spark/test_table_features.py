@@ -87,6 +87,9 @@ def test_spark_predicts_from_a_table(saved, spark):
     assert np.array_equal(np.array([row.ip for row in made.orderBy("id").collect()]), scores)
     with pytest.raises(DataError, match="no column 'age'"):
         SparkModel(folder / "model").transform(frame.drop("age"))
+    odd = frame.selectExpr("height", "nullif(id, 7) AS age", "id")
+    row = SparkModel(folder / "model").transform(odd, invalid="null", reason="why").where("id = 7")
+    assert row.first().why == "column 'age' is null: fill such rows, or filter them out"
 
 
 def test_spark_trains_on_a_table(saved, spark, tmp_path):
@@ -113,6 +116,11 @@ def test_spark_trains_on_a_table(saved, spark, tmp_path):
         (by_name, {}, "no column 'age', one of the 2 features of the net's input 'data'"),
         (table.withColumn("data", table.age), {}, "has a column 'data', and features make"),
         (table, {"features": ["age", "sex"], "label": "id"}, "'sex' is of type string, and a fea"),
+        (
+            table.selectExpr("height", "double('inf') AS age", "sex"),
+            {},
+            "column 'age' holds inf, no number of float32",
+        ),
         (many, {}, "has 96 classes, and the net's loss has 2"),
         (table, {"label": "sexes"}, "no column 'sexes'"),
         (table, {"features": None}, "label='sex' needs features"),
@@ -134,7 +142,7 @@ def test_it_evaluates_with_and_without_spark(saved, spark):
     assert by_name.confusion.tolist() == of_spark.confusion.tolist()
 
     table.loc[[2, 5], "age"] = np.nan
-    with pytest.raises(SparkError, match=r"column 'data' holds nan.*row 2"):
+    with pytest.raises(SparkError, match=r"column 'age' holds nan.*row 2"):
         model.evaluate(table, "truth")
     left = model.evaluate(table, "truth", invalid="drop")
     assert (left.rows, left.dropped) == (94, 2)

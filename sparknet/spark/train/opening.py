@@ -122,7 +122,7 @@ def _open_net(
         training,
         held_out,
         mapping,
-        input_specs(net.inputs.values(), True, raw_shapes, class_numbers(plain)),
+        input_specs(net.inputs.values(), True, raw_shapes, class_numbers(plain), features),
         footprint(net),
         columns,
         {
