@@ -3,10 +3,8 @@
 from collections.abc import Iterable
 
 from sparknet.layers import Layer, Plan, Shape, make
-from sparknet.layers.layer import TEST, TRAIN
+from sparknet.layers.layer import TRAIN
 from sparknet.proto import caffe_pb2, parse_text, read_text
-
-PHASES = {"TRAIN": TRAIN, "TEST": TEST}
 
 
 def read_net(path):
@@ -28,17 +26,3 @@ def plan(type_name: str, options: str, *bottoms: Iterable[int], tops: int = 1) -
 
 def shapes_of_params(found: Plan) -> list[Shape]:
     return [param.shape for param in found.params]
-
-
-def walk(net, phase, inputs=None):
-    """Blob shapes and plans of a net without splits or phase rules; ``inputs`` reshape it."""
-    inputs = inputs or {}
-    blobs: dict[str, Shape] = {}
-    plans: dict[str, Plan] = {}
-    for parameter in net.layer:
-        made = make(parameter, PHASES[phase])
-        found = made.plan([blobs[name] for name in parameter.bottom])
-        plans[parameter.name] = found
-        for name, shape in zip(parameter.top, found.tops, strict=False):
-            blobs[name] = inputs.get(name, shape) if parameter.type == "Input" else shape
-    return blobs, plans

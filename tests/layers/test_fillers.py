@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparknet.errors import LayerError
+from sparknet.layers import LAYERS
 from sparknet.layers.fillers import FILLERS, check_filler, constant, fill
 from sparknet.proto import caffe_pb2
 from tests.goldens import GOLDENS, agrees, cases, index
@@ -12,6 +13,7 @@ from tests.layers.nets import plan, read_net
 
 CASES = index("data/fillers")
 XAVIER = [("xavier", 0), ("constant", 0)]
+LSTM = "num_output: 5 weight_filler { type: 'xavier' } bias_filler { value: 1 }"
 
 
 def filler(text):
@@ -125,9 +127,10 @@ def test_constant():
         ("Scale", "axis: 0 bias_term: true", [(2, 3, 4), (2, 3)], [("constant", 0)]),
         ("Normalize", "", [(2, 3, 4, 5)], [("constant", 1)]),
         ("InnerProduct", "num_output: 5 weight_filler { type: 'xavier' }", [(2, 3)], XAVIER),
+        ("PReLU", "", [(2, 3)], [("constant", 0.25)]),
+        ("LSTM", LSTM, [(4, 2, 3), (4, 2)], [XAVIER[0], ("constant", 1), XAVIER[0]]),
     ],
 )
 def test_fillers_of_parameters(kind, options, shapes, fillers):
-    field = {"Normalize": "norm", "InnerProduct": "inner_product"}.get(kind, kind.lower())
-    params = plan(kind, f"{field}_param {{ {options} }}", *shapes).params
+    params = plan(kind, f"{LAYERS[kind].field} {{ {options} }}", *shapes).params
     assert [(one.filler.type, one.filler.value) for one in params] == fillers

@@ -50,25 +50,6 @@ def test_normalization(options, valid, batch):
     assert sigmoid.values["normalization"] == batch
 
 
-def test_simple_losses():
-    assert plan("EuclideanLoss", "", (4, 3), (4, 3, 1)).values == {"num": 4}
-    hinge = plan("HingeLoss", "hinge_loss_param { norm: L2 }", (4, 3, 2), (4, 1))
-    assert hinge.values == {"num": 4, "channels": 6, "norm": "l2"}
-    multinomial = plan("MultinomialLogisticLoss", "", (4, 3), (4,))
-    assert multinomial.values == {"num": 4, "channels": 3}
-    sigmoid = plan("SigmoidCrossEntropyLoss", "", (4, 3, 2), (4, 6))
-    assert (sigmoid.values["outer"], sigmoid.values["inner"]) == (4, 6)
-    contrastive = plan("ContrastiveLoss", "", (4, 3), (4, 3, 1, 1), (4, 1))
-    assert contrastive.values == {"num": 4, "channels": 3, "margin": 1, "legacy_version": False}
-    smooth = plan("SmoothL1Loss", "smooth_l1_loss_param { sigma: 3 }", (4, 8), (4, 8), (4, 8))
-    assert smooth.values == {
-        "num": 4,
-        "sigma2": 9,
-        "inside": True,
-        "outside": False,
-    }
-
-
 @pytest.mark.parametrize(
     ("kind", "bottoms", "reached"),
     [
@@ -84,43 +65,6 @@ def test_simple_losses():
 def test_force_backward(kind, bottoms, reached):
     made = layer(kind, bottoms=bottoms)
     assert [made.force_backward(i) for i in range(bottoms)] == reached
-
-
-@pytest.mark.parametrize(
-    ("kind", "shapes", "says"),
-    [
-        ("SoftmaxWithLoss", [(2, 3, 4), (2, 3)], "needs 8 labels; there are 6, of shape 2 x 3"),
-        ("SoftmaxWithLoss", [(2, 3), (3,)], "same first axis; their shapes are 2 x 3 and 3"),
-        ("SoftmaxWithLoss", [(2,), (2,)], "axis 1 is out of range"),
-        ("SoftmaxWithLoss", [(), ()], "at least 1 axis"),
-        ("EuclideanLoss", [(4, 3), (4, 2)], "have the same number of values.*4 x 3 and 4 x 2"),
-        ("HingeLoss", [(4, 3), (2,)], "same first axis"),
-        ("HingeLoss", [(4, 3), (4, 3)], "one value for each item; their shape is 4 x 3"),
-        ("MultinomialLogisticLoss", [(4, 3), (4, 2)], "one value for each item"),
-        ("SigmoidCrossEntropyLoss", [(4, 3), (4, 2)], "have the same number of values"),
-        ("ContrastiveLoss", [(4, 3), (4, 2), (4,)], "vectors of one length"),
-        ("ContrastiveLoss", [(4, 3, 2), (4, 3, 2), (4,)], "vectors of one length"),
-        ("ContrastiveLoss", [(4, 3), (4, 3), (3,)], "4 pairs need as many labels; there are 3"),
-        ("ContrastiveLoss", [(4, 3, 1, 1, 1), (4, 3), (4,)], "at most 4 axes"),
-        ("SmoothL1Loss", [(4, 3), (4, 3), (4, 2)], "bottom 2 is 4 x 2"),
-        ("InfogainLoss", [(4, 3), (4,)], "needs the matrix"),
-        ("InfogainLoss", [(2, 3, 4), (4, 2), (3, 3)], "the same first axis"),
-        ("InfogainLoss", [(4, 3), (4,), (2, 2)], "3 x 3 matrix; its shape is 2 x 2"),
-        ("Accuracy", [(4, 3), (3,)], "needs 4 labels; there are 3"),
-    ],
-)
-def test_refused(kind, shapes, says):
-    with pytest.raises(LayerError, match=says):
-        plan(kind, "", *shapes)
-
-
-def test_accuracy():
-    found = plan("Accuracy", "accuracy_param { top_k: 2 }", (2, 3, 4), (2, 4), tops=2)
-    assert found.tops == ((), (3,))
-    assert found.values == {**AROUND, "top_k": 2, "ignore_label": None}
-    for top_k, says in ((0, "at least 1"), (4, "more than the number of classes, 3")):
-        with pytest.raises(LayerError, match=f"top_k {top_k} .*{says}"):
-            plan("Accuracy", f"accuracy_param {{ top_k: {top_k} }}", (2, 3), (2,))
 
 
 def test_infogain(tmp_path):

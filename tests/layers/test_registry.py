@@ -5,7 +5,6 @@ from sparknet.layers import LAYERS, Layer, make
 from sparknet.layers.layer import layer as register
 from sparknet.proto import caffe_pb2
 from tests.goldens import GOLDENS
-from tests.layers.nets import layer
 
 
 @pytest.mark.parametrize("name", LAYERS)
@@ -48,22 +47,6 @@ def test_unknown_type(asked, meant):
 def test_no_type():
     with pytest.raises(LayerError, match="has no type"):
         make(caffe_pb2.LayerParameter(name="l"), 0)
-
-
-@pytest.mark.parametrize(
-    ("type_name", "bottoms", "tops", "says"),
-    [
-        ("LRN", 2, 1, "LRN: takes 1 bottom; it has 2"),
-        ("LRN", 1, 0, "LRN: takes 1 top; it has 0"),
-        ("Crop", 3, 1, "Crop: takes 2 bottoms; it has 3"),
-        ("Pooling", 1, 3, "Pooling: takes 1 to 2 tops; it has 3"),
-        ("Concat", 0, 1, "Concat: takes at least 1 bottom; it has 0"),
-        ("Deconvolution", 2, 1, "it has 2 bottoms and 1 top"),
-    ],
-)
-def test_counts(type_name, bottoms, tops, says):
-    with pytest.raises(LayerError, match=says):
-        layer(type_name, "", bottoms, tops)
 
 
 def test_stock_types_are_those_that_caffe_names():

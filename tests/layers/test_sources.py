@@ -1,6 +1,5 @@
 """Input, Parameter, DummyData, MemoryData, HDF5Output, Data, ImageData, WindowData, HDF5Data."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -8,12 +7,11 @@ import pytest
 from google.protobuf import text_format
 
 from sparknet.errors import LayerError
-from sparknet.layers import LAYERS, Shape, make
+from sparknet.layers import LAYERS, make
 from sparknet.proto import caffe_pb2, write_blob
-from tests.goldens import GOLDENS, index
-from tests.layers.nets import layer, plan, read_net, shapes_of_params, walk
+from tests.goldens import GOLDENS
+from tests.layers.nets import layer, plan
 
-CASES = [case for case in index("data") if case["kind"] == "forward"]
 SOURCES = [
     "Data",
     "DummyData",
@@ -33,41 +31,8 @@ def _rgb(transform: str, **change: str) -> str:
     return f"data_param {{ {text} }} transform_param {{ {transform} }}"
 
 
-def _open_files() -> int:
-    folder = Path("/proc/self/fd")
-    return len(list(folder.iterdir())) if folder.is_dir() else 0
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["name"]))
-def test_data_shapes_are_caffes(case, monkeypatch):
-    monkeypatch.chdir(GOLDENS / "data")
-    net = read_net(GOLDENS / "data" / f"{case['name']}.prototxt")
-    if net.layers:
-        from sparknet.proto import upgrade_net
-
-        net = upgrade_net(net)
-    before = _open_files()
-    blobs, _ = walk(net, case["phase"])
-    assert blobs == {name: tuple(shape) for name, shape in case["shapes"].items()}
-    assert _open_files() == before
-
-
-def test_all_cases_were_run():
-    assert len(CASES) in (0, 21)
-
-
 def test_only_parameter_has_a_gradient():
     assert [name for name in SOURCES if LAYERS[name].has_gradient] == ["Parameter"]
-
-
-def test_input():
-    one = "input_param { shape { dim: 2 dim: 3 } }"
-    assert plan("Input", one, tops=2).tops == ((2, 3), (2, 3))
-    two = "input_param { shape { dim: 2 } shape { dim: 0 dim: 5 } }"
-    assert plan("Input", two, tops=2).tops == ((2,), (0, 5))
-    assert plan("Input", "", tops=2).tops == ((), ())
-    with pytest.raises(LayerError, match="3 tops need one shape, 3 shapes or none; there are 2"):
-        plan("Input", two, tops=3)
 
 
 @pytest.mark.parametrize(
@@ -87,58 +52,6 @@ def test_absurd_shapes_are_refused(dims, says):
     ):
         with pytest.raises(LayerError, match=says):
             plan(kind, f"{field}_param {{ shape {{ {dims} }} }}")
-
-
-def test_parameter():
-    found = plan("Parameter", "parameter_param { shape { dim: 2 dim: 3 } }")
-    assert found.tops == ((2, 3),)
-    assert shapes_of_params(found) == [(2, 3)]
-    assert found.params[0].filler.value == 0
-
-
-def test_dummy_data():
-    text = "dummy_data_param { shape { dim: 2 } data_filler { type: 'uniform' } }"
-    found = plan("DummyData", text, tops=2)
-    assert found.tops == ((2,), (2,))
-    assert found.values["refill"] == (True, True)
-    old = "dummy_data_param { num: 2 num: 3 channels: 4 height: 5 width: 6 }"
-    found = plan("DummyData", old, tops=2)
-    assert found.tops == ((2, 4, 5, 6), (3, 4, 5, 6))
-    assert found.values["refill"] == (False, False)
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("", "2 tops need one shape or 2; there are 0"),
-        ("num: 1", "channels once or 2 times; it is there 0"),
-        ("num: 1 shape { dim: 1 }", "not both"),
-        ("shape { dim: 1 } data_filler { type: 'consant' }", "did you mean 'constant'"),
-        ("shape { dim: 1 } data_filler {} data_filler {} data_filler {}", "there are 3"),
-    ],
-)
-def test_dummy_data_refused(text, says):
-    with pytest.raises(LayerError, match=says):
-        plan("DummyData", f"dummy_data_param {{ {text} }}", tops=2)
-
-
-def test_memory_data():
-    text = "memory_data_param { batch_size: 2 channels: 3 height: 4 width: 5 }"
-    assert plan("MemoryData", text, tops=2).tops == ((2, 3, 4, 5), (2,))
-    with pytest.raises(LayerError, match="needs a positive height; it is 0"):
-        plan("MemoryData", text.replace("height: 4", ""), tops=2)
-
-
-def test_hdf5_output():
-    text = "hdf5_output_param { file_name: 'f.h5' }"
-    found = plan("HDF5Output", text, (3, 2, 4), (3,), tops=0)
-    assert found.tops == ()
-    assert found.values["data"] == (3, 2, 4, 1)
-    assert found.values["label"] == (3, 1, 1, 1)
-    with pytest.raises(LayerError, match="data has 3 items and label 2"):
-        plan("HDF5Output", text, (3, 2), (2,), tops=0)
-    with pytest.raises(LayerError, match="file_name"):
-        plan("HDF5Output", "", (3, 2), (3,), tops=0)
 
 
 @pytest.mark.parametrize(
@@ -247,9 +160,6 @@ def test_window_data(tmp_path):
         plan("WindowData", text % ("", "crop_size: 6"), tops=2)
 
 
-Shapes = Callable[..., tuple[Shape, ...]]
-
-
 @pytest.fixture
 def hdf5_shapes(tmp_path):
     """What an HDF5Data layer over the file a.h5, or over other text in its list, says of tops."""
@@ -269,10 +179,6 @@ def hdf5_shapes(tmp_path):
         return make(text_format.Merge(text, parameter), 0).plan([]).tops
 
     return shapes
-
-
-def test_hdf5_data(hdf5_shapes):
-    assert hdf5_shapes("x") == ((2, 2, 3),)
 
 
 @pytest.mark.parametrize(

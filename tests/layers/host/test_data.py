@@ -24,15 +24,6 @@ def _encoded(pixels: np.ndarray, kind: str = "png", **fields: int) -> bytes:
     return datum(data=_png(pixels, kind), encoded=True, **fields)
 
 
-def test_order_and_labels_wrap_around(tmp_path):
-    pixels = images(5, 2, 3, 4)
-    made = net(lmdb(of_images(tmp_path, pixels), 3))
-    np.testing.assert_array_equal(
-        passes(made, 4).reshape(12, 2, 3, 4), pixels[np.arange(12) % 5].astype(np.float32)
-    )
-    assert made.blobs["label"].data.tolist() == [4, 0, 1]
-
-
 @pytest.mark.parametrize("phase", [caffe.TRAIN, caffe.TEST])
 @pytest.mark.parametrize("mirror", [False, True])
 @pytest.mark.parametrize("crop", [0, 5])
@@ -123,18 +114,6 @@ def test_floats_however_they_are_spelled(tmp_path):
     made.forward()
     np.testing.assert_array_equal(made.blobs["data"].data.reshape(3, 4), values * 2)
     assert made.blobs["label"].data.tolist() == [0, 0, 5]
-
-
-def test_leveldb(tmp_path):
-    pixels = images(7, 1, 3, 3)
-    rows = [
-        (b"%d" % i, i + 1, datum(channels=1, height=3, width=3, data=image.tobytes(), label=-i))
-        for i, image in enumerate(pixels)
-    ]
-    path = leveldb(tmp_path / "db", [rows[:4]], rows[4:])
-    made = net(lmdb(str(path), 5).replace("LMDB", "LEVELDB"))
-    got = passes(made, 3).reshape(15, 1, 3, 3)
-    np.testing.assert_array_equal(got, pixels[np.arange(15) % 7])
 
 
 @pytest.mark.parametrize(
