@@ -41,14 +41,6 @@ def test_outputs_are_in_byte_order():
     assert net.inputs == tuple(names)
 
 
-def test_in_place_keeps_the_blob():
-    net = graph(X, dense("f", "x", "y"), layer("ReLU", "r", "y", "y"))
-    assert net.blob_names == ("x", "y")
-    assert net.node("r").in_place
-    assert net.node("r").bottom_ids == net.node("r").top_ids == (1,)
-    assert net.outputs == ("y",)
-
-
 def test_layers_that_cannot_work_in_place_are_refused():
     with pytest.raises(LayerError, match="layer 'p': Pooling: cannot work in place"):
         graph(

@@ -8,7 +8,6 @@ from tests.goldens import GOLDENS
 from tests.graph.nets import dense, graph, layer, needing_backward, source
 
 X, T = source("x", 3, 4), source("t", 3, 2)
-FROZEN = "param { lr_mult: 0 } param { lr_mult: 0 }"
 
 
 def loss(name: str, bottom: str) -> str:
@@ -54,43 +53,6 @@ def test_golden_bottoms(name, node, wants):
     assert golden(name).node(node).propagate_down == wants
 
 
-def test_nothing_learns_without_a_loss():
-    net = graph(X, dense("f", "x", "y"))
-    assert needing_backward(net) == []
-    assert net.node("f").propagate_down == (False,)
-    assert net.node("f").params[0].needs_gradient
-
-
-def test_frozen_layers_below_the_first_that_learns_are_spared():
-    net = graph(X, T, dense("a", "x", "h", more=FROZEN), dense("b", "h", "y"), loss("l", "y"))
-    assert needing_backward(net) == ["b", "l"]
-    assert net.node("b").propagate_down == (False,)
-
-
-def test_frozen_layers_above_one_that_learns_pass_the_gradient_on():
-    net = graph(X, T, dense("a", "x", "h"), dense("b", "h", "y", more=FROZEN), loss("l", "y"))
-    assert needing_backward(net) == ["a", "b", "l"]
-    assert [ref.needs_gradient for ref in net.node("b").params] == [False, False]
-
-
-def test_a_cut_above_a_layer_that_learns_stops_it():
-    net = graph(
-        X,
-        T,
-        dense("a", "x", "h"),
-        layer("ReLU", "r", "h", "h"),
-        dense("b", "h", "y", more="propagate_down: false"),
-        loss("l", "y"),
-    )
-    assert needing_backward(net) == ["b", "l"]
-    assert net.node("r").propagate_down == (False,)
-
-
-def test_a_loss_under_zero_weight_is_no_loss():
-    net = graph(X, T, dense("f", "x", "y"), loss("l", "y") + " loss_weight: 0")
-    assert needing_backward(net) == []
-
-
 def test_any_blob_with_a_weight_is_a_loss():
     net = graph(X, dense("f", "x", "y", more="loss_weight: -0.5"))
     assert needing_backward(net) == ["f"]
@@ -112,18 +74,6 @@ def test_batch_norm_asks_for_a_gradient_unless_told_otherwise():
     assert needing_backward(net("")) == ["n", "f", "l"]
     assert needing_backward(net("param { lr_mult: 0 } " * 3)) == ["f", "l"]
     assert not any(ref.needs_gradient for ref in net("").node("n").params)
-
-
-def test_force_backward_runs_every_layer_and_reaches_what_layers_allow():
-    net = graph(X, T, dense("f", "x", "y", more=FROZEN), loss("l", "y"), net="force_backward: true")
-    assert needing_backward(net) == ["in_x", "in_t", "f", "l"]
-    assert net.node("l").propagate_down == (True, True)
-    assert all(ref.needs_gradient for ref in net.node("f").params)
-
-
-def test_force_backward_overrides_propagate_down():
-    net = graph(X, dense("f", "x", "y", more="propagate_down: false"), net="force_backward: true")
-    assert net.node("f").propagate_down == (True,)
 
 
 def test_force_backward_stops_at_labels():

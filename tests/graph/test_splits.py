@@ -8,30 +8,6 @@ from sparknet.proto import parse_net
 from tests.graph.nets import dense, graph, layer, source, text
 
 
-def test_a_blob_with_one_reader_is_not_split():
-    net = graph(source("x", 2, 3), dense("f", "x", "y"))
-    assert net.layers == ["in_x", "f"]
-
-
-def test_copies_are_named_after_the_blob_its_layer_and_the_top():
-    net = graph(source("x", 2, 3), layer("Eltwise", "e", "x x x", "y"))
-    assert net.layers == ["in_x", "x_in_x_0_split", "e"]
-    assert net.node("e").bottoms == ("x_in_x_0_split_0", "x_in_x_0_split_1", "x_in_x_0_split_2")
-    assert net.node("x_in_x_0_split").type == "Split"
-
-
-def test_a_layer_in_place_is_the_source_of_what_follows_it():
-    net = graph(
-        source("x", 2, 3),
-        dense("f", "x", "y"),
-        layer("ReLU", "r", "y", "y"),
-        dense("a", "y", "a"),
-        dense("b", "y", "b"),
-    )
-    assert net.layers == ["in_x", "f", "r", "y_r_0_split", "a", "b"]
-    assert net.node("b").bottoms == ("y_r_0_split_1",)
-
-
 def test_a_loss_weight_moves_to_the_first_copy():
     net = graph(
         source("x", 2, 3),
