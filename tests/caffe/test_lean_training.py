@@ -1,8 +1,5 @@
 """Training whose blobs share memory gives the bits of training that keeps them, in less of it."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, note, settings
@@ -54,7 +51,6 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
 layer { name: "accuracy" type: "Accuracy" bottom: "ip" bottom: "label" top: "accuracy" }
 """
 )
-Fill = Callable[[Any, np.random.Generator], None]
 
 
 def fill(net, rng):
@@ -199,25 +195,10 @@ def test_other_shapes():
 def test_layers_in_python():
     text = NET.replace(
         'name: "sum_relu" type: "ReLU" bottom: "sum" top: "sum"',
-        f'name: "py" type: "Python" bottom: "sum" top: "py" '
-        f'python_param {{ module: "{__name__}" layer: "Doubled" }}',
+        'name: "py" type: "Python" bottom: "sum" top: "py" '
+        'python_param { module: "tests.caffe.user_layers" layer: "TimesTen" }',
     ).replace('type: "Pooling" bottom: "sum"', 'type: "Pooling" bottom: "py"')
     check_same(*(solver_of(parse_net(text), keep) for keep in (True, False)))
-
-
-class Doubled(caffe.Layer):
-    """A layer in Python between layers of the engine."""
-
-    def setup(self, bottom, top): ...
-
-    def reshape(self, bottom, top):
-        top[0].reshape(*bottom[0].shape)
-
-    def forward(self, bottom, top):
-        top[0].data[...] = 2 * bottom[0].data
-
-    def backward(self, top, propagate_down, bottom):
-        bottom[0].diff[...] = 2 * top[0].diff
 
 
 @pytest.mark.parametrize("name", [case["name"] for case in index("nets") if case["train_steps"]])

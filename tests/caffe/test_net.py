@@ -109,16 +109,6 @@ def test_names_and_lists():
     )
 
 
-def test_splits_are_shown_like_any_layer():
-    net = make('input: "x" input_shape { dim: 2 } ' + "".join(
-        f'layer {{ name: "{n}" type: "Power" bottom: "x" top: "{n}" }}' for n in "ab"
-    ))  # fmt: skip
-    assert list(net._layer_names) == ["input", "x_input_0_split", "a", "b"]
-    assert net.layers[1].type == "Split"
-    assert net.top_names["x_input_0_split"] == ["x_input_0_split_0", "x_input_0_split_1"]
-    assert net.outputs == ["a", "b"]
-
-
 def test_blob():
     blob = make().blobs["data"]
     assert (blob.num, blob.channels, blob.height, blob.width, blob.count) == (5, 2, 3, 4, 120)
@@ -167,18 +157,6 @@ def test_forward_and_backward():
     np.testing.assert_allclose(net.blobs["ip_blob"].diff, diff, atol=1e-6)
     np.testing.assert_allclose(net.params["ip"][1].diff, diff.sum(0), atol=1e-6)
     assert np.abs(grads["data"]).max() > 0
-
-
-def test_parameter_gradients_add_up_until_they_are_cleared():
-    net = make()
-    net.forward()
-    net.backward()
-    once = net.params["ip"][0].diff.copy()
-    net.backward()
-    np.testing.assert_allclose(net.params["ip"][0].diff, 2 * once, rtol=1e-5)
-    net.clear_param_diffs()
-    assert not net.params["ip"][0].diff.any()
-    assert not np.asarray(net.flat_diffs).any()
 
 
 def test_forward_from_here_to_there():
@@ -256,38 +234,6 @@ def test_a_bad_label_names_the_layer_and_leaves_the_net_usable():
 
 
 # -- shapes ------------------------------------------------------------------------------
-
-
-def test_reshape():
-    net = make()
-    net.blobs["data"].reshape(2, 2, 3, 4)
-    net.blobs["label"].reshape(2)
-    assert net.blobs["conv"].shape[0] == 5
-    net.reshape()
-    assert net.blobs["conv"].data.shape == (2, 11, 8, 9)
-    assert net.blobs["ip_blob"].shape == (2, 13)
-    assert np.isfinite(net.forward()["loss"])
-    net.blobs["data"].reshape(3, 2, 3, 4)
-    net.blobs["label"].reshape(3)
-    assert net.forward(blobs=["ip_blob"])["ip_blob"].shape == (3, 13)
-
-
-def test_memory_data(tmp_path):
-    net = make("""
-layer { name: "data" type: "MemoryData" top: "data" top: "label"
-  memory_data_param { batch_size: 2 channels: 1 height: 2 width: 3 } }
-layer { name: "twice" type: "Power" bottom: "data" top: "twice" power_param { scale: 2 } }
-""")
-    data = np.arange(24, dtype=np.float32).reshape(4, 1, 2, 3)
-    labels = np.arange(4, dtype=np.float32)
-    net.set_input_arrays(data, labels)
-    for begin in (0, 2, 0):
-        out = net.forward()
-        np.testing.assert_array_equal(out["twice"], 2 * data[begin : begin + 2])
-        np.testing.assert_array_equal(out["label"].ravel(), labels[begin : begin + 2])
-    for wrong in (data[:3], data[:, :, :1], data.astype(np.float64)[:, 0]):
-        with pytest.raises(ValueError, match="data"):
-            net.set_input_arrays(wrong, labels[: len(wrong)])
 
 
 def test_a_net_is_not_pickled():

@@ -220,20 +220,6 @@ def test_an_interrupt_passes():
         net.forward(x=x())
 
 
-@pytest.mark.parametrize(
-    ("param", "kind", "message"),
-    [
-        ('module: "tests.caffe.nowhere" layer: "X"', ImportError, "nowhere"),
-        ('module: "tests.caffe.user_layers" layer: "X"', AttributeError, "'X'"),
-        ('layer: "X"', LayerError, "module"),
-    ],
-)
-def test_layers_that_are_not_there(param, kind, message):
-    text = f'layer {{ name: "p" type: "Python" top: "t" python_param {{ {param} }} }}'
-    with pytest.raises(kind, match=f"layer 'p'.*{message}"):
-        make(text)
-
-
 def test_nothing_of_a_net_stays():
     net = make(source() + python("TimesTen", "x", "y"))
     layer = weakref.ref(net.layers[1])

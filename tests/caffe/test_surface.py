@@ -127,12 +127,6 @@ def test_names():
     assert caffe.proto.caffe_pb2 is messages is caffe_pb2 is caffe.io.caffe_pb2
 
 
-def test_layer_types():
-    types = caffe.layer_type_list()
-    assert types == sorted(set(types))
-    assert {"Convolution", "LSTM", "SoftmaxWithLoss", "Data", "Python"} <= set(types)
-
-
 def test_messages_pickle():
     blob = messages.BlobProto(data=[1.0])
     assert pickle.loads(pickle.dumps(blob)) == blob

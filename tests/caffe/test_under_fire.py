@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import sparknet.caffe as caffe
-from sparknet.errors import LayerError, SpecError
+from sparknet.errors import LayerError
 from sparknet.layers.layer import Layer
 from sparknet.native.core import lib
 from sparknet.proto import parse_net
@@ -68,12 +68,6 @@ def test_a_view_of_a_blob_follows_every_pass_and_is_read_by_the_next():
     np.testing.assert_allclose(net.forward(start="ip")["ip"], first, rtol=1e-6)
 
 
-def test_a_partial_pass_stops_where_it_is_told():
-    net = make(caffe.TEST)
-    assert net.forward(end="conv", data=images())["conv"].min() < 0
-    assert net.forward(data=images(), blobs=["conv"])["conv"].min() == 0
-
-
 def test_a_view_outlives_its_net():
     net = make()
     net.forward(data=images())
@@ -107,18 +101,6 @@ def test_nets_run_in_many_threads():
     for thread in threads:
         thread.join()
     assert not wrong
-
-
-def test_one_net_serves_many_threads_one_at_a_time():
-    net = make()
-    net.blobs["data"].data[...] = images()
-    want = net.forward()["ip"].copy()
-    threads = [threading.Thread(target=net.forward) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    np.testing.assert_array_equal(net.blobs["ip"].data, want)
 
 
 def test_threads_that_give_one_net_other_shapes_take_turns():
@@ -221,29 +203,3 @@ def test_hundreds_of_nets_leak_nothing():
     some(300)
     assert lib.sn_live_storages() == storages
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < 10 * 1024
-
-
-def test_reshaping_back_and_forth():
-    net = make()
-    net.blobs["data"].reshape(2, 3, 12, 12)
-    with pytest.raises(LayerError, match="layer 'ip'"):
-        net.reshape()
-    net.blobs["data"].reshape(2, 3, 9, 9)
-    assert net.forward(data=images()[:2])["ip"].shape == (2, 5)
-    net.blobs["data"].reshape(4, 3, 9, 9)
-    want = make().forward(data=images())["ip"]
-    np.testing.assert_array_equal(net.forward(data=images())["ip"], want)
-
-
-def test_wrong_use_is_a_sentence():
-    net = make()
-    with pytest.raises(ValueError, match="layer 'nosuch': the net has no such layer"):
-        net.forward(start="nosuch")
-    with pytest.raises(SpecError, match="input 'data' is 2 x 3 x 9 x 9, not batch sized"):
-        net.forward(data=images()[:2])
-    with pytest.raises(SpecError, match=r"the inputs given \(x\) are not those of the net"):
-        net.forward(x=images())
-    with pytest.raises(SpecError, match="first layer is MemoryData"):
-        net.set_input_arrays(images(), np.zeros(4))
-    with pytest.raises(SpecError, match="phase must be"):
-        caffe.Net("net.prototxt")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from sparknet import WeightCollection
-from sparknet.caffe import TEST, TRAIN, Net, get_solver
-from sparknet.proto import caffe_pb2, parse_net, parse_solver
+from sparknet.caffe import TEST, TRAIN, Net
+from sparknet.proto import parse_net
 
 NET = """
 layer { name: "data" type: "Input" top: "data"
@@ -84,15 +84,6 @@ def test_the_next_pass_sees_a_write(phase, write, tmp_path):
     assert np.abs(after - before[0]).max() > 1e-3
 
 
-def test_a_view_that_is_kept_writes_at_any_time():
-    net = build_net()
-    weights = net.params["conv"][0].data
-    for factor in (2, -1, 0.5):
-        scores(net)
-        weights *= factor
-        np.testing.assert_allclose(scores(net), fresh(net), rtol=1e-5, atol=1e-6)
-
-
 def test_a_net_that_shares_weights_sees_the_other_ones_writes():
     net, other = build_net(seed=1), build_net(seed=2)
     other.share_with(net)
@@ -105,31 +96,3 @@ def test_a_net_that_shares_weights_sees_the_other_ones_writes():
         write()
         np.testing.assert_array_equal(scores(other), scores(net))
         np.testing.assert_allclose(scores(other), fresh(net), rtol=1e-5, atol=1e-6)
-
-
-def test_a_solvers_test_net_sees_every_step():
-    text = NET + (
-        'layer { name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "label" top: "loss" }'
-        'layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 2 dim: 3 } } }'
-    )
-    layers = parse_net(text)
-    label = layers.layer.pop()
-    layers.layer.insert(0, label)
-    settings = parse_solver('base_lr: 0.0001 lr_policy: "fixed" test_iter: 1 test_interval: 1000')
-    settings.net_param.CopyFrom(layers)
-    settings.snapshot_after_train = False
-    assert isinstance(settings, caffe_pb2.SolverParameter)
-    solver = get_solver(settings)
-    solver.net.blobs["data"].data[...] = IMAGE
-    solver.net.blobs["label"].data[...] = 1
-    test = solver.test_nets[0]
-    test.share_with(solver.net)
-    seen = []
-    for _ in range(3):
-        seen.append(test.forward(data=IMAGE, label=np.ones((2, 3)))["loss"].item())
-        solver.step(1)
-        solver.net.forward()
-        assert solver.net.blobs["loss"].data.item() == pytest.approx(
-            test.forward(data=IMAGE, label=np.ones((2, 3)))["loss"].item(), rel=1e-5
-        )
-    assert seen[0] > seen[1] > seen[2]

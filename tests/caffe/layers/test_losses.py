@@ -11,7 +11,6 @@ from sparknet.proto import write_blob
 from tests.caffe.gradient import biased, build, check_gradients
 
 FEW = settings(max_examples=60)
-MODES = ["FULL", "VALID", "BATCH_SIZE", "NONE"]
 
 
 def layer(kind: str, bottoms: str, options: str = "", tops: str = 'top: "loss"') -> str:
@@ -35,79 +34,6 @@ def softmax(x, axis):
     return e / e.sum(axis=axis, keepdims=True)
 
 
-def divisor(mode: str, outer: int, inner: int, valid: int) -> int:
-    modes = {"FULL": outer * inner, "VALID": valid, "BATCH_SIZE": outer, "NONE": 1}
-    return max(1, modes[mode])
-
-
-@st.composite
-def classified(draw):
-    """Scores (outer, classes, inner), labels, and the options of a classification loss."""
-    outer, classes, inner = (draw(st.integers(1, n)) for n in (4, 5, 4))
-    seed = draw(st.integers(0, 2**31))
-    ignore = draw(st.none() | st.integers(-1, classes))
-    rng = np.random.default_rng(seed)
-    labels = rng.integers(0, classes, (outer, 1, inner)).astype(np.float32)
-    if ignore is not None:
-        labels[rng.random(labels.shape) < 0.4] = ignore
-    mode = draw(st.sampled_from(MODES))
-    options = f"loss_param {{ normalization: {mode} "
-    options += "}" if ignore is None else f"ignore_label: {ignore} }}"
-    return {
-        "x": rng.normal(size=(outer, classes, inner)) * draw(st.sampled_from([0.5, 3, 40])),
-        "labels": labels,
-        "valid": np.ones(labels.shape, bool) if ignore is None else labels != ignore,
-        "mode": mode,
-        "options": options,
-        "rng": rng,
-    }
-
-
-def expected(case, matrix, least):
-    """Loss and gradient of the cross entropy that a matrix over classes weights."""
-    x, labels, valid = case["x"].astype(np.float32), case["labels"], case["valid"]
-    p = softmax(x.astype(np.float64), 1)
-    by = divisor(case["mode"], x.shape[0], x.shape[2], int(valid.sum()))
-    loss, dx = 0.0, np.zeros_like(p)
-    for n, _, i in np.argwhere(valid):
-        row = matrix[int(labels[n, 0, i])]
-        loss -= float(row @ np.log(np.maximum(p[n, :, i], least)))
-        dx[n, :, i] = (p[n, :, i] * row.sum() - row) / by
-    return loss / by, dx
-
-
-def compare(text, case, loss, dx, **more):
-    text, x = (learned(text), "xb") if more else (text, "x")
-    inputs = {"x": case["x"], "label": case["labels"], **more}
-    net = build(text, inputs, force=not more)
-    net.forward()
-    np.testing.assert_allclose(net.blobs["loss"].data, loss, rtol=1e-4, atol=1e-5)
-    if "p" in net.blobs:
-        want = softmax(case["x"].astype(np.float32), 1)
-        np.testing.assert_allclose(net.blobs["p"].data, want, rtol=1e-4, atol=1e-7)
-    net.backward()
-    np.testing.assert_allclose(net.blobs[x].diff, dx, rtol=1e-4, atol=1e-5)
-
-
-@given(classified(), st.booleans())
-@FEW
-def test_softmax_with_loss(case, second):
-    loss, dx = expected(case, np.eye(case["x"].shape[1]), np.finfo(np.float32).tiny)
-    tops = 'top: "loss" ' + ('top: "p"' if second else "")
-    compare(layer("SoftmaxWithLoss", "x label", case["options"], tops), case, loss, dx)
-
-
-@given(classified(), st.booleans())
-@FEW
-def test_infogain_loss(case, second):
-    classes = case["x"].shape[1]
-    matrix = case["rng"].uniform(-1, 2, (1, 1, classes, classes)).astype(np.float32)
-    loss, dx = expected(case, matrix[0, 0].astype(np.float64), 1e-20)
-    tops = 'top: "loss" ' + ('top: "p" loss_weight: 1 loss_weight: 0' if second else "")
-    text = layer("InfogainLoss", "x label matrix", case["options"], tops)
-    compare(text, case, loss, dx, matrix=matrix)
-
-
 def test_an_infogain_matrix_has_no_gradient():
     """Caffe ends: infogain_loss_layer.cpp, Backward_cpu."""
     inputs = {"x": np.ones((2, 3)), "label": np.zeros(2), "matrix": np.ones((1, 1, 3, 3))}
@@ -129,33 +55,6 @@ def test_infogain_matrix_of_a_file(tmp_path):
     want = -np.mean((matrix[0, 0][labels] * np.log(softmax(x, 1))).sum(1))
     assert loss_of(text, {"x": x, "label": labels}) == pytest.approx(want, rel=1e-5)
     check_gradients(text, {"x": x, "label": labels}, of=["x"])
-
-
-@given(
-    st.integers(1, 4),
-    st.integers(1, 5),
-    st.sampled_from(MODES),
-    st.none() | st.integers(-1, 1),
-    st.integers(0, 2**31),
-    st.sampled_from([1.0, 30.0]),
-)
-@FEW
-def test_sigmoid_cross_entropy_loss(outer, inner, mode, ignore, seed, size):
-    rng = np.random.default_rng(seed)
-    x = (rng.normal(size=(outer, inner)) * size).astype(np.float32)
-    target = rng.choice([-1, 0, 0.3, 1, 1.6], (outer, inner)).astype(np.float32)
-    valid = np.trunc(target) != ignore if ignore is not None else np.ones(x.shape, bool)
-    options = f"loss_param {{ normalization: {mode} "
-    options += "}" if ignore is None else f"ignore_label: {ignore} }}"
-    net = build(layer("SigmoidCrossEntropyLoss", "x target", options), {"x": x, "target": target})
-    net.forward()
-    net.backward()
-    v, t = x.astype(np.float64), target.astype(np.float64)
-    by = divisor(mode, outer, inner, int(valid.sum()))
-    want = np.where(valid, np.logaddexp(0, v) - v * t, 0).sum() / by
-    np.testing.assert_allclose(net.blobs["loss"].data, want, rtol=1e-4, atol=1e-5)
-    want = np.where(valid, 1 / (1 + np.exp(-v)) - t, 0) / by
-    np.testing.assert_allclose(net.blobs["x"].diff, want, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("weight", [1, 0.3])

@@ -64,18 +64,6 @@ def test_weights_that_are_written_between_passes_count(kind):
         np.testing.assert_array_equal(net.blobs["y"].data, fresh.blobs["y"].data)
 
 
-@pytest.mark.parametrize("static", [False, True])
-@pytest.mark.parametrize("kind", STATES)
-def test_gradients_by_differences(kind, static):
-    given = inputs(kind, static, False, CONTS["starts"])
-    check_gradients(
-        layer(kind, static),
-        given,
-        {"l": params(kind, static)},
-        of=[n for n in given if n != "cont"],
-    )
-
-
 def test_fractional_cont_by_differences():
     cont = CONTS["fractions"].copy()
     cont[0] = 0

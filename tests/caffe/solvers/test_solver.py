@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from sparknet import caffe
-from sparknet.caffe.solvers import SOLVERS, Solver, rate
+from sparknet.caffe.solvers import SOLVERS, Solver
 from sparknet.caffe.solvers.flat import Flat
 from sparknet.caffe.solvers.rate import learning_rate
 from sparknet.caffe.solvers.report import SmoothedLoss
 from sparknet.dsl import SolverParams
 from sparknet.errors import SolverError
-from sparknet.proto import format_text, parse_net, parse_solver, parse_text
+from sparknet.proto import parse_net, parse_solver
 from sparknet.proto.solver import SOLVER_TYPES, check_step
 from tests.caffe.solvers import small
 from tests.goldens import ROOT
@@ -83,15 +83,6 @@ def test_pycaffes_solvers_are_found_by_type():
     assert set(SOLVERS) == set(SOLVER_TYPES)
     with pytest.raises(TypeError):
         Solver("file")
-
-
-@pytest.mark.parametrize("kind", small.KINDS)
-def test_training_helps(kind):
-    solver = small.make_solver(kind, "base_lr: 10" if kind == "AdaDelta" else "")
-    small.feed(solver, 0)
-    first = solver._forward()
-    solver.step(60)
-    assert solver._forward() < 0.9 * first
 
 
 def test_callbacks_come_at_their_moments():
@@ -246,31 +237,6 @@ def test_training_goes_on_after_nan():
     solver.step(2)
     assert solver.iter == 2
     assert np.isnan(small.weights(solver)).any()
-
-
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ('lr_policy: "step" gamma: 0.5 stepsize: 2', [1, 1, 0.5, 0.5, 0.25]),
-        ('lr_policy: "exp" gamma: 0.5', [1, 0.5, 0.25, 0.125, 0.0625]),
-        ('lr_policy: "inv" gamma: 1 power: 1', [1, 1 / 2, 1 / 3, 1 / 4, 1 / 5]),
-        ('lr_policy: "poly" power: 2 max_iter: 4', [1, 9 / 16, 4 / 16, 1 / 16, 0]),
-        ('lr_policy: "multistep" gamma: 0.5 stepvalue: 1 stepvalue: 1', [1, 0.5, 0.25, 0.25, 0.25]),
-        ('lr_policy: "sigmoid" gamma: 1 stepsize: 1', [1 / (1 + np.exp(1 - i)) for i in range(5)]),
-    ],
-    ids=lambda value: value.split('"')[1] if isinstance(value, str) else "",
-)  # fmt: skip
-def test_rates(text, wanted):
-    solver, used = small.make_solver("SGD", "base_lr: 1 " + text), []
-    for _ in wanted:
-        solver.apply_update()
-        used.append(rate.learning_rate(solver.param, solver.iter - 1, solver._current_step))
-    np.testing.assert_allclose(used, wanted, rtol=1e-6)
-
-
-def test_a_solver_can_be_written_down():
-    described = small.settings("Nesterov")
-    assert parse_text(format_text(described), type(described)) == described
 
 
 SCRIPT = """
