@@ -53,16 +53,6 @@ def test_transform_param_applies_as_in_the_layer(phase, how, tmp_path):
             np.testing.assert_array_equal(net.net.blobs[name].data, layer.blobs[name].data)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
-def test_any_type_of_number_is_transformed(dtype, tmp_path):
-    pixels = images(30, 3, 6, 7)
-    text = lmdb(of_images(tmp_path, pixels), 10, "scale: 0.5 crop_size: 4")
-    nets = [Net(text, phase=caffe.TRAIN, seed=1) for _ in range(2)]
-    nets[0].set_training_data((pixels, LABELS))
-    nets[1].set_training_data((pixels.astype(dtype), LABELS))
-    np.testing.assert_array_equal(entered(nets[0])[0], entered(nets[1])[0])
-
-
 def test_without_data_the_layers_read_their_own_files(tmp_path):
     """As pycaffe trains the same solver, to the last bit."""
     text = solver_text(lmdb(of_images(tmp_path, images(30, 3, 6, 7)), 10, "scale: 0.01") + TAIL)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from sparknet import Net
 from sparknet.errors import DataError
 from sparknet.net.entries import from_learned
 from sparknet.net.feed import shaped
@@ -49,28 +48,3 @@ def test_what_depends_on_what_is_learned():
     )
     assert from_learned(net, {"ip"}) == {"ip", "relu", "sum"}
     assert from_learned(net, ()) == set()
-
-
-def test_records_of_as_many_steps_do_not_mix():
-    """Permute, LSTM, Slice and a Reshape of fixed size: records are those of the first axis."""
-    random = "weight_filler { type: 'uniform' min: -1 max: 1 }"
-    net = Net(
-        "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: [4, 4, 2] } } }"
-        "layer { name: 'c' type: 'Input' top: 'cont' input_param { shape { dim: [4, 4] } } }"
-        "layer { name: 'p' type: 'Permute' bottom: 'x' top: 'p'"
-        " permute_param { order: [1, 0, 2] } }"
-        "layer { name: 'r' type: 'LSTM' bottom: 'p' bottom: 'cont' top: 'h'"
-        f" recurrent_param {{ num_output: 3 {random} }} }}"
-        "layer { name: 's' type: 'Slice' bottom: 'h' top: 'early' top: 'last'"
-        " slice_param { axis: 0 slice_point: 3 } }"
-        "layer { name: 'y' type: 'Reshape' bottom: 'last' top: 'y'"
-        " reshape_param { shape { dim: [4, 3] } } }",
-        seed=1,
-    )
-    assert {name: entry.axis for name, entry in net.inputs.items()} == {"x": 0, "cont": 1}
-    batch = {"x": np.random.default_rng(0).normal(size=(4, 4, 2)), "cont": np.ones((4, 4))}
-    batch["cont"][:, 0] = 0
-    before = net.forward(batch, ["y"])["y"]
-    batch["x"][2] += 1
-    changed = net.forward(batch, ["y"])["y"] != before
-    assert changed.any(1).tolist() == [False, False, True, False]

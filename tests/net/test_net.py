@@ -17,12 +17,9 @@ from sparknet import (
     SolverParams,
     caffe,
 )
-from sparknet.dsl import Accuracy
 from sparknet.errors import SolverError, SparkNetError, SpecError, WeightsError
-from sparknet.loaders import MNIST, Subset
 from sparknet.proto import parse_net, parse_solver
-from tests.goldens import ROOT
-from tests.net.nets import INPUTS, LAYERS, NET, blobs_of_three, solver_text
+from tests.net.nets import NET, blobs_of_three, solver_text
 
 
 def test_trains_and_tests():
@@ -36,38 +33,6 @@ def test_trains_and_tests():
     assert set(found) == {"accuracy", "loss"}
     assert found["accuracy"] > 0.9
     assert (found["accuracy"] * 51) == pytest.approx(round(found["accuracy"] * 51), abs=1e-4)
-
-
-def test_metrics_are_those_of_all_records_at_once():
-    """51 records in batches of 8: nothing is lost, and nothing padded."""
-    data, labels = blobs_of_three(51)
-    net = Net(NET, seed=1)
-    net.set_validation_data((data, labels))
-    whole = net.forward((data, labels))
-    found = net.test()
-    for name in ("accuracy", "loss"):
-        assert found[name] == pytest.approx(float(whole[name]), rel=1e-5)
-    scores = net.forward({"data": data}, outputs=["ip"])["ip"]
-    assert found["accuracy"] == pytest.approx(np.mean(scores.argmax(1) == labels), rel=1e-6)
-
-
-def test_accuracy_is_that_of_1500_records_of_1500(mnist):
-    """LeNet in batches of 100 and of 64: 1,500 is 23 times 64, and 28."""
-    records = Subset(MNIST(*mnist), range(8500, 10000))
-    found = []
-    for batch in (100, 64):
-        lenet = NetParams.load(ROOT / "models" / "lenet" / "net.prototxt")
-        shapes = {"data": [batch, 1, 28, 28], "label": [batch]}
-        net = Net(lenet.with_input_shapes(shapes, "TEST"), seed=1)
-        net.set_validation_data(records)
-        found.append(net.test())
-    assert found[0]["accuracy"] * 1500 == pytest.approx(round(found[0]["accuracy"] * 1500))
-    assert found[0] == pytest.approx(found[1], rel=1e-5)
-
-
-def test_forward_without_labels_gives_what_can_be_had():
-    net = Net(NET, seed=1)
-    assert net.forward({"data": np.ones((5, 2))})["ip"].shape == (5, 3)
 
 
 @pytest.mark.parametrize("iter_size", [1, 3])
@@ -179,38 +144,6 @@ def test_testing_sees_every_update_and_leaves_training_alone():
     two.train(5)
     assert one.get_weights().allclose(two.get_weights(), 0, 0)
     assert one.test()["loss"] < first["loss"]
-
-
-def test_gradients_and_updates_one_by_one():
-    """What strategies do between the two."""
-    whole, parts = Net(solver_text(momentum=0.9)), Net(solver_text(momentum=0.9))
-    for net in (whole, parts):
-        net.set_training_data(blobs_of_three())
-    loss = whole.train(3)
-    losses = []
-    for _ in range(3):
-        losses.append(parts.compute_gradients())
-        parts.apply_update()
-    assert loss == pytest.approx(np.mean(losses))
-    assert whole.get_weights().allclose(parts.get_weights(), 0, 0)
-    assert (parts.iter, parts.taken) == (3, 24)
-
-
-def test_batch_norm_learns_in_training_and_rests_in_testing():
-    norm = 'layer { name: "bn" type: "BatchNorm" bottom: "data" top: "norm" }'
-    text = INPUTS + norm + LAYERS.replace('bottom: "data"', 'bottom: "norm"')
-    net = Net(solver_text(text))
-    net.set_training_data(blobs_of_three())
-    net.train(10)
-    weights = net.get_weights()
-    ((begin, end),) = weights.layout.statistics
-    assert weights["bn"][2].numpy() > 1
-    np.testing.assert_array_equal(
-        weights.flat.numpy()[begin:end], np.concatenate([w.to_flat() for w in weights["bn"]])
-    )
-    net.set_validation_data(blobs_of_three(51, 1))
-    assert net.test()["accuracy"] > 0.8
-    assert net.get_weights().allclose(weights, 0, 0)
 
 
 def test_what_the_solver_says_about_testing_and_snapshots_is_left_to_the_caller(tmp_path, capfd):
@@ -325,28 +258,6 @@ def test_seeds():
     first = weights()
     caffe.set_random_seed(3)
     assert weights().allclose(first, 0, 0)
-
-
-def test_a_scikit_learn_digit_net_from_the_dsl():
-    """LinearLayer on 8 x 8 digits, straight from numpy: the first ten minutes of somebody."""
-    digits = pytest.importorskip("sklearn.datasets").load_digits()
-    net = NetParams(
-        "digits",
-        RDDLayer("data", shape=[32, 64]),
-        RDDLayer("label", shape=[32]),
-        LinearLayer("ip1", ["data"], num_outputs=48, weight_filler="xavier"),
-        ActivationLayer("relu1", ["ip1"], activation="relu"),
-        LinearLayer("ip2", ["relu1"], num_outputs=10, weight_filler="xavier"),
-        SoftmaxWithLoss("loss", ["ip2", "label"]),
-        Accuracy("accuracy", ["ip2", "label"], include={"phase": "TEST"}),
-    )
-    learner = Net(SolverParams(net=net, base_lr=0.1, momentum=0.9, lr_policy="fixed"), seed=1)
-    order = np.random.default_rng(0).permutation(len(digits.data))
-    images, labels = digits.data[order] / 16, digits.target[order]
-    learner.set_training_data((images[:1500], labels[:1500]))
-    learner.set_validation_data((images[1500:], labels[1500:]))
-    learner.train(200)
-    assert learner.test()["accuracy"] > 0.93
 
 
 def test_a_copy_has_weights_of_its_own():

@@ -23,23 +23,6 @@ def data(count=400, seed=0):
 
 
 @needs_bf16
-def test_a_net_trains_as_well_as_in_float32():
-    nets = {precision: Net(solver(), precision=precision) for precision in ("float32", "bf16")}
-    accuracy = {}
-    for precision, net in nets.items():
-        assert net.precision == net.net.precision == precision
-        net.set_training_data(data())
-        net.set_validation_data(data(101, 1))
-        net.train(60)
-        accuracy[precision] = net.test()["accuracy"]
-    assert accuracy["float32"] > 0.97
-    assert accuracy["bf16"] == pytest.approx(accuracy["float32"], abs=0.02)
-    wide, narrow = (np.asarray(net.get_weights().flat) for net in nets.values())
-    apart = np.linalg.norm(narrow - wide) / np.linalg.norm(wide)
-    assert 1e-5 < apart < 0.05
-
-
-@needs_bf16
 def test_workers_train_in_it():
     found = {
         precision: train(

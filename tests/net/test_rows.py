@@ -214,36 +214,6 @@ def test_a_generator_is_tested_for_so_many_steps_or_to_its_end():
         net.test(0)
 
 
-def test_several_inputs_of_several_shapes():
-    text = """
-    layer { name: "a" type: "Input" top: "data" top: "extra"
-      input_param { shape { dim: 4 dim: 2 } shape { dim: 4 dim: 3 dim: 2 } } }
-    layer { name: "flat" type: "Flatten" bottom: "extra" top: "flat" }
-    layer { name: "cat" type: "Concat" bottom: "data" bottom: "flat" top: "cat" }
-    """
-    net = Net(text)
-    extra = np.arange(30).reshape(5, 3, 2)
-    out = net.forward({"extra": extra, "data": X[:5]})["cat"]
-    np.testing.assert_array_equal(out, np.concatenate([X[:5], extra.reshape(5, 6)], 1))
-
-
-def test_records_lie_side_by_side_behind_time_in_recurrent_nets():
-    text = """
-    layer { name: "in" type: "Input" top: "data" top: "cont"
-      input_param { shape { dim: 3 dim: 4 dim: 2 } shape { dim: 3 dim: 4 } } }
-    layer { name: "lstm" type: "LSTM" bottom: "data" bottom: "cont" top: "lstm"
-      recurrent_param { num_output: 5 weight_filler { type: "xavier" } } }
-    """
-    net = Net(text, phase=0)
-    sequences, cont = np.random.default_rng(0).normal(size=(9, 3, 2)), np.ones((9, 3))
-    net.set_training_data([(x, c) for x, c in zip(sequences, cont, strict=True)])
-    assert net.batch_size == 4
-    net.fill()
-    np.testing.assert_allclose(
-        net.net.blobs["data"].data, sequences[:4].transpose(1, 0, 2), rtol=1e-6
-    )
-
-
 def test_inputs_of_unlike_batch_sizes_are_for_forward():
     text = """
     layer { name: "image" type: "Input" top: "data"
@@ -292,17 +262,6 @@ def test_grey_images_need_no_axis_of_channels():
         net.set_validation_data(data)
         net.fill()
         np.testing.assert_array_equal(net.net.blobs["data"].data[:, 0], pixels[:4, 1:7, 1:7] / 2)
-
-
-def test_channels_come_first():
-    text = """
-    layer { name: "x" type: "Input" top: "x"
-      input_param { shape { dim: 1 dim: 3 dim: 9 dim: 8 } } }
-    """
-    net = Net(text)
-    net.set_validation_data(np.zeros((2, 9, 8, 3)))
-    with pytest.raises(DataError, match="9 x 8 x 3, the net wants 3 x 9 x 8; channels come first"):
-        net.fill()
 
 
 def test_only_class_numbers_must_be_whole():
@@ -358,23 +317,6 @@ def test_images_that_become_sequences():
     assert loss == pytest.approx(-np.log(right).mean(), rel=1e-4)
 
 
-def test_static_inputs_of_recurrent_layers_have_no_time():
-    text = """
-    layer { name: "in" type: "Input" top: "x" top: "cont" top: "still" input_param {
-      shape { dim: [3, 4, 2] } shape { dim: [3, 4] } shape { dim: [4, 5] } } }
-    layer { name: "lstm" type: "LSTM" bottom: "x" bottom: "cont" bottom: "still" top: "lstm"
-      recurrent_param { num_output: 5 weight_filler { type: "xavier" } } }
-    """
-    net = Net(text, seed=1)
-    rng = np.random.default_rng(0)
-    x, still, cont = rng.normal(size=(7, 3, 2)), rng.normal(size=(7, 5)), np.tile([0, 1, 1], (7, 1))
-    whole = net.forward({"x": x, "cont": cont, "still": still})["lstm"]
-    assert whole.shape == (3, 7, 5)
-    np.testing.assert_allclose(net.net.blobs["still"].data, still, rtol=1e-6)
-    alone = net.forward({"x": x[6], "cont": cont[6], "still": still[6]})["lstm"]
-    np.testing.assert_allclose(alone[:, 0], whole[:, 6], rtol=1e-5, atol=1e-6)
-
-
 def picture_net(layers: str) -> str:
     return f"""
     layer {{ name: "in" type: "Input" top: "image"
@@ -385,6 +327,20 @@ def picture_net(layers: str) -> str:
     """
 
 
+def fed(net, data):
+    net.set_validation_data(data)
+    net.fill()
+
+
+WAYS = {
+    "forward": lambda net, rows: net.forward({"image": rows}),
+    "forward one": lambda net, rows: net.forward({"image": rows[0]}),
+    "set data": lambda net, rows: fed(net, {"image": rows}),
+    "records": lambda net, rows: fed(net, [{"image": row} for row in rows]),
+    "batches": lambda net, rows: fed(net, iter([{"image": rows}])),
+}
+
+
 @pytest.mark.parametrize(
     ("shape", "message"),
     [
@@ -393,24 +349,13 @@ def picture_net(layers: str) -> str:
         ((12, 4, 4), "a record is 12 x 4 x 4, the net wants 3 x 8 x 8"),
     ],
 )
-@pytest.mark.parametrize("way", ["forward", "forward one", "set data", "records", "batches"])
+@pytest.mark.parametrize("way", WAYS)
 def test_as_many_values_in_another_shape_are_other_values(shape, message, way):
     net = Net(picture_net(""))
     rows = np.zeros((2, *shape), np.float32)
 
-    def fed(data):
-        net.set_validation_data(data)
-        net.fill()
-
-    ways = {
-        "forward": lambda: net.forward({"image": rows}),
-        "forward one": lambda: net.forward({"image": rows[0]}),
-        "set data": lambda: fed({"image": rows}),
-        "records": lambda: fed([{"image": row} for row in rows]),
-        "batches": lambda: fed(iter([{"image": rows}])),
-    }
     with pytest.raises(DataError, match=f"column 'image': {message}"):
-        ways[way]()
+        WAYS[way](net, rows)
     assert net.forward({"image": np.zeros((5, 3, 8, 8))})["ip"].shape == (5, 2)
 
 
@@ -465,25 +410,14 @@ def test_a_frame_of_pandas():
         net.set_validation_data(frame[["id"]])
 
 
-@pytest.mark.parametrize("way", ["forward", "forward one", "set data", "records", "batches"])
+@pytest.mark.parametrize("way", WAYS)
 def test_a_plain_list_has_the_shape_that_the_net_wants(way):
     """As columns of lists in Spark: a file's lists have no other shape."""
     net = Net(picture_net(""))
     pictures = np.arange(2 * 192, dtype=np.float32).reshape(2, 3, 8, 8)
     rows = pictures.reshape(2, 192)
 
-    def fed(data):
-        net.set_validation_data(data)
-        net.fill()
-
-    ways = {
-        "forward": lambda: net.forward({"image": rows}),
-        "forward one": lambda: net.forward({"image": rows[0]}),
-        "set data": lambda: fed({"image": rows}),
-        "records": lambda: fed([{"image": row} for row in rows]),
-        "batches": lambda: fed(iter([{"image": rows}])),
-    }
-    ways[way]()
+    WAYS[way](net, rows)
     count = 1 if way == "forward one" else 2
     np.testing.assert_array_equal(net.net.blobs["image"].data[:count], pictures[:count])
 

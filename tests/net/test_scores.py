@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-import sparknet
 from sparknet import EuclideanLoss, InnerProduct, NetParams, RDDLayer, SoftmaxWithLoss
 from sparknet.errors import DataError, SettingError
-from sparknet.loaders.records import ArrayRecords
 from sparknet.net import Net
 from sparknet.net.scores import NAMES, Scores, finished, judged_blobs
 from sparknet.training import simulate, train
@@ -124,28 +122,6 @@ def test_workers_measure_together(run):
     made.net.set_validation_data(held)
     alone = made.net.test(metrics=["rmse", "mae"])
     assert made.outcome.metrics == pytest.approx(alone, rel=1e-5)
-
-
-def test_images_are_told_apart_by_class():
-    solver = sparknet.SolverParams(
-        net=sparknet.NetParams(
-            "lines",
-            sparknet.RDDLayer("data", shape=[8, 2]),
-            sparknet.RDDLayer("label", shape=[8]),
-            sparknet.LinearLayer("ip", "data", num_outputs=2, weight_filler="xavier"),
-            sparknet.SoftmaxWithLoss("loss", ["ip", "label"]),
-        ),
-        base_lr=0.1,
-        lr_policy="fixed",
-    )
-    data = RNG.normal(size=(64, 2)).astype(np.float32)
-    label = (data[:, 0] > 0).astype(np.float32)
-    net = Net(solver, seed=1)
-    net.set_validation_data(ArrayRecords(data=data, label=label))
-    found = net.test(metrics=["confusion"])
-    best = net.forward({"data": data}, outputs=["ip"])["ip"].argmax(axis=1)
-    for n in range(4):
-        assert found[f"confusion[{n}]"] == np.sum((label == n // 2) & (best == n % 2))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Nets of unknown origin: they import, write and read nothing, whichever way they come in."""
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -91,14 +92,6 @@ def source(kind: str, field: str, folder: Path, options: str = "", tops: int = 2
     )
 
 
-def dense_images(folder: Path) -> str:
-    return source("DenseImageData", "dense_image_data_param", folder)
-
-
-def segmented_images(folder: Path) -> str:
-    return source("ImageSegData", "image_data_param", folder)
-
-
 def annotated(folder: Path) -> str:
     (folder / "map").write_text("item { name: 'x' label: 1 }")
     return source("AnnotatedData", "data_param", folder, "backend: LMDB").replace(
@@ -106,10 +99,6 @@ def annotated(folder: Path) -> str:
         f"annotated_data_param {{ label_map_file: '{folder / 'map'}' }} data_param {{",
         1,
     )
-
-
-def edges(folder: Path) -> str:
-    return source("ImageLabelmapData", "image_data_param", folder)
 
 
 def strided_images(folder: Path) -> str:
@@ -139,17 +128,25 @@ TRAPS = {
     images_list: "ImageData: the image list '.*' cannot be read",
     windows: "WindowData: the window file '.*' cannot be read",
     hdf5: "HDF5Data: the list '.*' cannot be read",
-    dense_images: "DenseImageData: the list '.*' cannot be read",
-    segmented_images: "ImageSegData: the list '.*' cannot be read",
+    partial(
+        source, "DenseImageData", "dense_image_data_param"
+    ): "DenseImageData: the list '.*' cannot be read",
+    partial(
+        source, "ImageSegData", "image_data_param"
+    ): "ImageSegData: the list '.*' cannot be read",
     annotated: "AnnotatedData: the database '.*' cannot be read",
-    edges: "ImageLabelmapData: the list '.*' cannot be read",
+    partial(
+        source, "ImageLabelmapData", "image_data_param"
+    ): "ImageLabelmapData: the list '.*' cannot be read",
     strided_images: "SegData: the list '.*' cannot be read",
     picture_sizes: "DetectionEvaluate: to read the sizes '.*sizes' is refused",
 }
+THIN = pytest.mark.parametrize("trap", [python, data], indirect=True)
+"""Above the net itself two traps are enough."""
 WHY = "the net is of unknown origin; give trusted=True"
 
 
-@pytest.fixture(params=TRAPS, ids=lambda trap: trap.__name__)
+@pytest.fixture(params=TRAPS, ids=lambda trap: getattr(trap, "__name__", None))
 def trap(request, tmp_path, monkeypatch):
     """The text of a net, a caffemodel of it, and what is said of it."""
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -188,6 +185,7 @@ def test_a_net_that_is_not_trusted(trap):
             _ = Net(source, trusted=False).net
 
 
+@THIN
 @pytest.mark.parametrize("verb", ["show", "draw"])
 def test_on_the_command_line(trap, verb, capsys):
     _, path, says = trap
@@ -198,6 +196,7 @@ def test_on_the_command_line(trap, verb, capsys):
             raise LayerError("bad", said.partition("layer 'bad': ")[2].strip())
 
 
+@THIN
 @pytest.mark.parametrize("verb", ["time", "test"])
 def test_time_and_test(trap, verb, monkeypatch, capfd):
     _, path, says = trap
@@ -249,12 +248,14 @@ def test_a_solver_that_is_not_trusted(tmp_path):
             Net(solver, trusted=False)
 
 
+@THIN
 def test_a_spark_model(trap):
     _, path, _ = trap
     with pytest.raises(SpecError, match=f"layer 'bad': .*{WHY}"):
         _ = SparkModel(f"{path}.caffemodel").net.net
 
 
+@THIN
 def test_training_on_the_command_line(trap, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     text, _, says = trap
