@@ -232,19 +232,6 @@ def test_a_mask_that_is_indexed(flat, tmp_path):
     agree(nodes, MASKED, tmp_path, heads_first=np.array([0, 1]))
 
 
-def test_a_causal_mask(tmp_path):
-    nodes = [
-        *EMBEDDED,
-        *ATTENTION,
-        node("Unsqueeze", "places second", "rows"),
-        node("LessOrEqual", "places rows", "seen"),
-        node("Where", "seen scores lowest", "masked"),
-        node("Softmax", "masked", "share", axis=-1),
-        node("MatMul", "share x", "y"),
-    ]
-    agree(nodes, IDS, tmp_path)
-
-
 def test_places_counted_from_the_mask(tmp_path):
     """As RoBERTa counts them."""
     nodes = [

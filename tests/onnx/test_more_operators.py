@@ -1,7 +1,5 @@
 """Operators, and forms of graphs, that other exporters than PyTorch's write."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 
@@ -138,29 +136,6 @@ def test_volumes_of_other_sizes(mode, scales, tmp_path):
     agree(model, {"x": draw(2, 2, 4, 3, 4)}, tmp_path)
 
 
-def test_weights_beside_the_model_are_in_memory_once(tmp_path):
-    """Gemm's as they are in the file, MatMul's turned around once for all readings."""
-    w, path = draw(6, 500, 500), tmp_path / "model.onnx"
-    nodes = [node("Gemm", "x w0", "y0", transB=1)]
-    nodes += [node("Gemm", f"y{n - 1} w{n}", f"y{n}", transB=1) for n in range(1, 5)]
-    nodes.append(node("MatMul", "y4 w5"))
-    constants = {f"w{n}": w[n] for n in range(6)}
-    made = graph(nodes, {"x": ["n", 500]}, constants=constants)
-    onnx.save_model(made, str(path), save_as_external_data=True, location="w.bin")
-    del made
-    read_model(path)  # modules are loaded
-    tracemalloc.start()
-    try:
-        model = read_model(path)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < 2 * w.nbytes
-    found = [arrays[0] for arrays in model.arrays if arrays]
-    np.testing.assert_array_equal(found[:5], w[:5])
-    np.testing.assert_array_equal(found[5], w[5].T)
-
-
 def test_one_blob_joined_to_nothing_is_not_written_over(tmp_path):
     nodes = [node("Transpose", "x", "t", perm=[0, 2, 1]), node("Concat", "t", "c", axis=2)]
     agree(graph([*nodes, node("Min", "c t")], {"x": X}), {"x": draw(2, 3, 4)}, tmp_path)
@@ -261,18 +236,6 @@ def test_a_branch_that_a_shape_chooses(tmp_path):
     ]
     model = graph(nodes, {"x": X}, constants={"one": np.array(1)})
     agree(model, {"x": draw(2, 3, 4)}, tmp_path, types=["Sigmoid", "Power"])
-
-
-def test_constants_for_each_record(tmp_path):
-    """A constant that is expanded over the records, and joined to them or multiplied with them."""
-    nodes = [
-        node("Shape", "x", "s", start=0, end=1),
-        node("Concat", "s rest", "to", axis=0),
-        node("Expand", "c to", "each"),
-        node("MatMul", "each x"),
-    ]
-    constants = {"c": draw(1, 2, 3), "rest": np.array([2, 3])}
-    agree(graph(nodes, {"x": X}, constants=constants), {"x": draw(5, 3, 4)}, tmp_path)
 
 
 def refused(model, folder, says):

@@ -187,71 +187,6 @@ def test_the_last_layer_is_not_silence(tmp_path):
     assert [one.type for one in read_model(path).net.layer] == ["Input", "Slice", "Silence", "ReLU"]
 
 
-def test_squeeze_and_excite_and_shuffle(tmp_path):
-    """Shapes that the graph computes from its input, whatever the batch."""
-    nodes = [
-        node("GlobalAveragePool", "x", "p"),
-        node("Conv", "p w", "q"),
-        node("HardSigmoid", "q", "g"),
-        node("Mul", "x g", "z"),
-        node("Shape", "z", "s"),
-        node("Gather", "s zero", "batch"),
-        node("Concat", "batch rest", "deal", axis=0),
-        node("Reshape", "z deal", "a"),
-        node("Transpose", "a", "b", perm=[0, 2, 1, 3, 4]),
-        node("Reshape", "b whole", "c"),
-        node("Flatten", "c"),
-    ]
-    constants = {
-        "w": draw(6, 6, 1, 1),
-        "zero": np.array([0]),
-        "rest": np.array([2, 3, 4, 5]),
-        "whole": np.array([0, -1, 4, 5]),
-    }
-    model = graph(nodes, {"x": ["n", 6, 4, 5]}, constants=constants)
-    types = agree(model, {"x": draw(3, 6, 4, 5)}, tmp_path)
-    assert types[-4:] == ["Reshape", "Permute", "Reshape", "Flatten"]
-
-
-def test_a_token_for_every_record(tmp_path):
-    nodes = [
-        node("Shape", "x", "s"),
-        node("Gather", "s zero", "n"),
-        node("Concat", "n rest", "size", axis=0),
-        node("Expand", "token size", "tokens"),
-        node("Concat", "tokens x", "t", axis=1),
-        node("Add", "t places"),
-    ]
-    constants = {"zero": np.array([0]), "rest": np.array([1, 4]), "token": draw(1, 1, 4)}
-    constants["places"] = draw(1, 6, 4)
-    model = graph(nodes, {"x": ["n", 5, 4]}, constants=constants)
-    agree(model, {"x": draw(3, 5, 4)}, tmp_path)
-
-
-def test_attention(tmp_path):
-    nodes = [
-        node("MatMul", "x w", "q"),
-        node("Reshape", "q heads", "r"),
-        node("Transpose", "r", "s", perm=[0, 2, 1, 3]),
-        node("Transpose", "r", "t", perm=[0, 2, 3, 1]),
-        node("MatMul", "s t", "u"),
-        node("Mul", "u scale", "v"),
-        node("Softmax", "v", "p", axis=-1),
-        node("MatMul", "p s", "o"),
-        node("Transpose", "o", "m", perm=[0, 2, 1, 3]),
-        node("Reshape", "m joined"),
-    ]
-    constants = {
-        "w": draw(8, 8),
-        "heads": np.array([0, 0, 2, 4]),
-        "scale": HALF,
-        "joined": np.array([0, 0, 8]),
-    }
-    model = graph(nodes, {"x": ["n", 5, 8]}, constants=constants)
-    types = agree(model, {"x": draw(2, 5, 8)}, tmp_path)
-    assert types.count("MatMul") == 2
-
-
 def test_quantised_weights_are_numbers(tmp_path):
     constants = {
         "q": np.arange(-6, 6, dtype=np.int8).reshape(2, 2, 3),
@@ -289,18 +224,6 @@ def test_recurrent(op, direction, after, tmp_path):
         constants,
     )
     agree(model, {"x": draw(steps, 2, inputs)}, tmp_path)
-
-
-def test_recurrent_from_a_given_state(tmp_path):
-    constants = {"w": draw(1, 16, 3), "r": draw(1, 16, 4, seed=1), "b": draw(1, 32, seed=2)}
-    model = graph(
-        [node("LSTM", "x w r b - h c", "y yh", hidden_size=4)],
-        {"x": [5, "n", 3], "h": [1, "n", 4], "c": [1, "n", 4]},
-        ["y", "yh"],
-        constants,
-    )
-    feeds = {"x": draw(5, 2, 3), "h": draw(1, 2, 4, seed=3), "c": draw(1, 2, 4, seed=4)}
-    agree(model, feeds, tmp_path)
 
 
 def test_recurrent_from_a_constant_state(tmp_path):

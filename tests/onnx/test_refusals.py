@@ -333,14 +333,6 @@ def test_constants_elsewhere(location, offset, length, says, tmp_path):
     refused(folder, outside(location, offset, length), says)
 
 
-def test_nothing_is_written(tmp_path, capsys):
-    model = graph([node("NonZero", "x")], {"x": X})
-    files = [str(tmp_path / name) for name in ("n.prototxt", "n.caffemodel")]
-    assert main(["convert", "onnx", str(saved(tmp_path, model)), *files]) == 1
-    assert "node 'NonZero_y' (NonZero): no layer does this" in capsys.readouterr().err
-    assert not any(Path(name).exists() for name in files)
-
-
 def test_strict(tmp_path, capsys):
     model = saved(tmp_path, graph([node("Transpose", "x", perm=[0, 2, 3, 1])], {"x": X}))
     files = [str(tmp_path / name) for name in ("n.prototxt", "n.caffemodel")]

@@ -95,18 +95,6 @@ def test_casts_to_bool_keep_no_number(kind, tmp_path):
     agree(graph(nodes, {"x": OPEN, "i": OPEN}, types=types), feeds, tmp_path)
 
 
-def test_masked_fill_by_whole_numbers(tmp_path):
-    nodes = [node("Cast", "i", "m", to=BOOL), node("Where", "m low x")]
-    feeds = {"x": draw(*X), "i": np.arange(120).reshape(X) % 4 - 1}
-    model = graph(
-        nodes,
-        {"x": OPEN, "i": OPEN},
-        constants={"low": np.float32(-9)},
-        types={"i": KINDS["int64"]},
-    )
-    agree(model, feeds, tmp_path)
-
-
 def test_a_bool_as_another_type(tmp_path):
     nodes = [node("Greater", "x zero", "m"), node("Cast", "m", "a", to=UINT8)]
     nodes += [node("Cast", "a", "b", to=INT64), node("Cast", "b", "c", to=BOOL)]

@@ -1,7 +1,5 @@
 """A .onnx where a prototxt or a caffemodel is taken."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -85,44 +83,6 @@ def test_pycaffe(model, tmp_path):
     np.testing.assert_allclose(found, want, atol=1e-5)
 
 
-def test_predict_and_features(model, tmp_path, capsys):
-    image = pytest.importorskip("PIL.Image")
-    pixels = np.random.default_rng(0).integers(0, 256, (2, 8, 8, 3), np.uint8)
-    paths = [str(tmp_path / f"{number}.png") for number in range(2)]
-    for path, values in zip(paths, pixels, strict=True):
-        image.fromarray(values).save(path)
-    channels = np.moveaxis(pixels[..., ::-1], 3, 1).astype(np.float32) / 255
-    want = run(model, {"data": channels})["prob"]
-    words = ["-model", str(model), "--scale", str(1 / 255)]
-    assert main(["predict", *words, "--json", *paths]) == 0
-    for line, scores in zip(capsys.readouterr().out.splitlines(), want, strict=True):
-        best = json.loads(line)["outputs"]["prob"]
-        assert best[0]["class"] == scores.argmax()
-        assert best[0]["score"] == pytest.approx(scores.max(), abs=1e-5)
-    out = tmp_path / "features.npy"
-    assert main(["features", *words, "-blobs", "prob", "-out", str(out), *paths]) == 0
-    np.testing.assert_allclose(np.load(out), want, atol=1e-5)
-
-
-def test_weights_of_a_net_that_goes_on_learning(model, tmp_path):
-    from sparknet import SolverParams
-    from sparknet.onnx import read_model
-
-    net = read_model(model, batch=4).net
-    del net.layer[-1]
-    label = net.layer.add(name="label", type="Input", top=["label"])
-    label.input_param.shape.add().dim.append(4)
-    net.layer.add(
-        name="loss", type="SoftmaxWithLoss", bottom=[net.layer[-2].top[0], "label"], top=["loss"]
-    )
-    tuned = Net(SolverParams(net_param=net, base_lr=0.1, lr_policy="fixed"), model)
-    before = tuned.get_weights()["conv1"][0].copy()
-    tuned.set_training_data((draw(8, 3, 8, 8), np.arange(8) % 5))
-    tuned.train(3)
-    assert np.abs(tuned.get_weights()["conv1"][0] - before).max() > 0
-    assert np.abs(before - draw(4, 3, 3, 3)).max() == 0
-
-
 def test_the_net_is_not_trusted(model):
     """Its layers import nothing, as those of a caffemodel."""
     from sparknet.onnx import read_model
@@ -132,23 +92,3 @@ def test_the_net_is_not_trusted(model):
     net.layer[-1].python_param.module, net.layer[-1].python_param.layer = "os", "Layer"
     with pytest.raises(SparkNetError, match="trusted"):
         caffe.Net.from_proto(net, caffe.TEST)
-
-
-@pytest.mark.parametrize("records", [2, 5])
-def test_sequences_of_a_fixed_number_of_records_take_any(tmp_path, records):
-    """As PyTorch exports an LSTM whose first axis is that of the records."""
-    nodes = [
-        node("Transpose", "x", "t", perm=[1, 0, 2]),
-        node("LSTM", "t w r", "a", hidden_size=4, direction="bidirectional"),
-        node("Transpose", "a", "b", perm=[2, 0, 1, 3]),
-        node("Reshape", "b shape", "y"),
-    ]
-    constants = {"w": draw(2, 16, 3), "r": draw(2, 16, 4, seed=1), "shape": np.array([2, 9, 8])}
-    made = graph(nodes, {"x": [2, 9, 3]}, ["y"], constants)
-    path = tmp_path / "sequences.onnx"
-    onnx.save(made, str(path))
-    x = draw(2, 9, 3, seed=2)
-    want = run(path, {"x": x})["y"]
-    rows = np.arange(records) % 2
-    got = Net(path).forward({"x": x[rows]})["y"]
-    np.testing.assert_allclose(got, want[rows], atol=1e-5)
