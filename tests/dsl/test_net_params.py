@@ -111,6 +111,7 @@ def test_text_and_files(tmp_path):
     NET.save(path)
     assert NetParams.load(path) == NET
     assert NetParams.from_text(path.read_text()) == NET
+    assert str(NET) == path.read_text()
     assert NetParams.from_proto(NET.to_proto()) == NET
     assert rebuilt(NET.to_source()) == NET
 

@@ -1,8 +1,5 @@
 """The models: published parameter counts and shapes, settings, and the files they generate."""
 
-import shutil
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
@@ -11,10 +8,9 @@ import pytest
 
 from sparknet import Net, models
 from sparknet.cli import main
-from sparknet.dsl import NetParams, SolverParams
+from sparknet.dsl import NetParams
 from sparknet.errors import SpecError
 from sparknet.graph import Graph
-from sparknet.models.resnet50 import STAGES
 from tests.dsl.nets import rebuilt
 from tests.goldens import ROOT
 
@@ -200,83 +196,6 @@ def test_published_counts_without_running_sums():
     assert learned("mobilenet") == 4_231_976
     heads = [n for n in graph("googlenet").nodes if n.name.startswith(("loss1/", "loss2/"))]
     assert learned("googlenet") - sum(n.param_count for n in heads) == 6_998_552
-
-
-def test_lstm_is_time_major():
-    blobs = graph("lstm_text").blobs
-    assert blobs["data"] == blobs["cont"] == blobs["label"] == (20, 100)
-    assert blobs["embedding"] == blobs["lstm1"] == (20, 100, 1000)
-    assert blobs["predict"] == (20, 100, 8801)
-
-
-def test_batch_sizes():
-    assert {name: graph(name).blobs["data"][0] for name in models.NAMES} == {
-        "alexnet": 256, "caffenet": 256, "cifar10_full": 100, "cifar10_quick": 100, "fcn": 1,
-        "googlenet": 32, "lenet": 64, "lstm_text": 20, "mlp_tabular": 256, "mobilenet": 64,
-        "mobilenet_ssd": 24, "resnet50": 256, "squeezenet": 32, "ssd300_vgg16": 32, "vgg16": 256,
-    }  # fmt: skip
-    from sparknet.models.lenet import net as make
-
-    assert make(batch=7).graph().blobs["ip2"] == (7, 10)
-
-
-SOLVERS = {
-    "alexnet": {"base_lr": 0.01, "lr_policy": "step", "stepsize": 100000, "max_iter": 450000},
-    "caffenet": {"base_lr": 0.01, "gamma": 0.1, "weight_decay": 0.0005, "momentum": 0.9},
-    "cifar10_full": {"base_lr": 0.001, "weight_decay": 0.004, "max_iter": 70000},
-    "cifar10_quick": {"base_lr": 0.001, "weight_decay": 0.004, "max_iter": 5000},
-    "fcn": {"base_lr": 1e-10, "momentum": 0.99, "lr_policy": "fixed", "max_iter": 100000},
-    "googlenet": {"base_lr": 0.01, "lr_policy": "poly", "power": 0.5, "max_iter": 2400000},
-    "lenet": {"base_lr": 0.01, "lr_policy": "inv", "gamma": 0.0001, "power": 0.75},
-    "lstm_text": {"base_lr": 0.1, "clip_gradients": 10, "gamma": 0.5, "stepsize": 20000},
-    "resnet50": {"base_lr": 0.1, "weight_decay": 0.0001, "max_iter": 600000},
-    "squeezenet": {"base_lr": 0.04, "iter_size": 16, "lr_policy": "poly", "power": 1},
-    "vgg16": {"base_lr": 0.01, "weight_decay": 0.0005, "max_iter": 370000},
-}
-
-
-@pytest.mark.parametrize("name", sorted(SOLVERS))
-def test_solver_settings(name):
-    solver = SolverParams.load(ZOO / name / "solver.prototxt")
-    found = {key: getattr(solver, key) for key in SOLVERS[name]}
-    assert found == pytest.approx(SOLVERS[name]) or found == SOLVERS[name]
-    assert (ROOT / solver.net).is_file()
-
-
-def test_fillers_and_multipliers():
-    conv2 = net("alexnet")["conv2"].to_proto()
-    assert conv2.convolution_param.group == 2
-    assert conv2.convolution_param.bias_filler.value == pytest.approx(0.1)
-    assert [(p.lr_mult, p.decay_mult) for p in conv2.param] == [(1, 1), (2, 0)]
-    assert net("caffenet")["fc6"].to_proto().inner_product_param.bias_filler.value == 1
-    assert net("caffenet")["drop7"].to_proto().dropout_param.dropout_ratio == 0.5
-    lrn = net("googlenet")["pool1/norm1"].to_proto().lrn_param
-    assert (lrn.local_size, lrn.beta) == (5, 0.75)
-    assert lrn.alpha == pytest.approx(1e-4)
-    assert net("googlenet")["loss1/drop_fc"].to_proto().dropout_param.dropout_ratio == (
-        pytest.approx(0.7)
-    )
-    weights = {n.name: n.loss_weights for n in graph("googlenet").nodes if any(n.loss_weights)}
-    assert {k: pytest.approx(v[0]) for k, v in weights.items()} == {
-        "loss1/loss": 0.3, "loss2/loss": 0.3, "loss3/loss3": 1.0,
-    }  # fmt: skip
-    deep = net("mobilenet")["conv3_1/dw"].to_proto()
-    assert deep.convolution_param.group == deep.convolution_param.num_output == 128
-    up = net("fcn")["upscore"].to_proto()
-    assert up.convolution_param.weight_filler.type == "bilinear"
-    assert up.param[0].lr_mult == 0
-    assert sum(count for _, _, count in STAGES) == 16
-
-
-def test_the_generator_writes_what_is_committed(tmp_path):
-    shutil.copytree(ZOO, tmp_path / "models")
-    for path in tmp_path.rglob("*.prototxt"):
-        path.unlink()
-    subprocess.run([sys.executable, "-m", "sparknet.models"], cwd=tmp_path, check=True)
-    written = sorted(tmp_path.rglob("*.prototxt"))
-    assert len(written) == 2 * len(models.NAMES)
-    for path in written:
-        assert path.read_bytes() == (ROOT / path.relative_to(tmp_path)).read_bytes()
 
 
 @pytest.mark.parametrize("name", models.NAMES)

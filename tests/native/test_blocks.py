@@ -1,44 +1,23 @@
 """Arithmetic is done in blocks: none reads or writes beyond its array, nor what another wrote."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
 from sparknet.native import NDArray
+from tests.native.test_arithmetic import PAIRS
 
 SIZES = [1, 5, 255, 256, 257, 1024, 3000]
-IN_PLACE = {
-    "add": lambda a, b: a.add(b),
-    "subtract": lambda a, b: a.subtract(b),
-    "multiply": lambda a, b: a.multiply(b),
-    "scale": lambda a, b: a.scale(3.0),
-    "axpy": lambda a, b: a.axpy(2.0, b),
-    "axpby": lambda a, b: a.axpby(2.0, b, 0.5),
-    "fill": lambda a, b: a.fill(7.0),
-    "copy_from": lambda a, b: a.copy_from(b),
-}
-WANTED: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
-    "add": lambda a, b: a + b,
-    "subtract": lambda a, b: a - b,
-    "multiply": lambda a, b: a * b,
-    "scale": lambda a, b: a * 3,
-    "axpy": lambda a, b: a + 2 * b,
-    "axpby": lambda a, b: 2 * b + 0.5 * a,
-    "fill": lambda a, b: np.full_like(a, 7),
-    "copy_from": lambda a, b: b,
-}
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("name", IN_PLACE)
-def test_what_lies_around_an_array_stays(name, size):
+@pytest.mark.parametrize(("ours", "numpys"), PAIRS)
+def test_what_lies_around_an_array_stays(ours, numpys, size):
     values = np.random.default_rng(size).integers(-50, 50, (2, size + 4000)).astype(np.float32)
     whole, other = NDArray(values[0].copy()), NDArray(values[1].copy())
-    IN_PLACE[name](whole[1000 : 1000 + size], other[1000 : 1000 + size])
+    ours(whole[1000 : 1000 + size], other[1000 : 1000 + size])
     part = slice(1000, 1000 + size)
     expected = values[0].copy()
-    expected[part] = WANTED[name](values[0][part], values[1][part])
+    expected[part] = numpys(values[0][part], values[1][part])
     np.testing.assert_array_equal(whole.numpy(), expected)
     np.testing.assert_array_equal(other.numpy(), values[1])
 

@@ -35,15 +35,6 @@ def test_idle_threads_sleep_soon_unless_told_otherwise(given, found):
     assert done.stdout.strip() == found
 
 
-def test_omp_num_threads_is_respected():
-    environment = dict(os.environ, OMP_NUM_THREADS="3")
-    program = "from sparknet.native import threads; print(threads())"
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, check=True
-    )
-    assert done.stdout.strip() == b"3"
-
-
 def test_a_missing_onednn_is_named(monkeypatch, tmp_path):
     (tmp_path / "broken").write_text("not a library")
     monkeypatch.setattr(locate, "candidates", lambda: iter([tmp_path / "broken", tmp_path]))

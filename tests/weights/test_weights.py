@@ -174,15 +174,6 @@ def test_a_caffemodel_keeps_statistics_and_sharing(tmp_path):
         assert loaded.allclose(weights, 0, 0)
 
 
-def test_pycaffe_loads_what_was_saved(tmp_path):
-    weights, net = collection(1), make_net(2)
-    for name in ("w.caffemodel", "w.h5"):
-        weights.save(tmp_path / name)
-        net.flat_params.fill(0)
-        net.copy_from(tmp_path / name)
-        assert WeightCollection.of(net).allclose(weights, 0, 0)
-
-
 def test_hdf5_with_shared_parameters_is_for_a_net(tmp_path):
     collection().save(tmp_path / "w.h5")
     with pytest.raises(WeightsError, match=r"layer 'two': .* load it into a net"):
