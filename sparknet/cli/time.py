@@ -266,8 +266,8 @@ def _execute(chosen: Namespace) -> int:
         raise WrongUse("a solver updates after a backward pass only: leave -forward_only out")
     flags.use_threads(chosen)
     own = net_file.open_model_file(chosen.model, chosen) if chosen.model else None
-    known = {} if own is None else {chosen.model: own}
-    files = open_weights([chosen.weights] if chosen.weights else known, known)
+    models = {} if own is None else {chosen.model: own}
+    files = open_weights([chosen.weights] if chosen.weights else models, models)
     net, update = _solver(chosen, own) if chosen.solver else (_net(chosen, own, files), None)
     if chosen.solver:
         copy_weights(net, files)
