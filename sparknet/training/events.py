@@ -97,7 +97,8 @@ def waiting(event: Mapping[str, Any]) -> str | None:
         return (
             f"{since}: waiting for slots, there are {slots} of the {needed} that the workers need"
         )
-    return f"{since}: waiting for Spark to start {needed} workers, in {slots} slots"
+    workers = "1 worker" if needed == 1 else f"{needed} workers"
+    return f"{since}: waiting for Spark to start {workers}, in {slots} slots"
 
 
 def dropped(event: Mapping[str, Any]) -> str | None:
@@ -107,7 +108,8 @@ def dropped(event: Mapping[str, Any]) -> str | None:
     if not count:
         return None
     first = next(worker["reason"] for worker in workers if worker["reason"])
-    return f"{count} rows that cannot be read are left out: {first}"
+    rows = "1 row that cannot be read is" if count == 1 else f"{count} rows that cannot be read are"
+    return f"{rows} left out: {first}"
 
 
 def changed(event: Mapping[str, Any]) -> str | None:
