@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from argparse import ArgumentParser, Namespace
+from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -179,7 +179,7 @@ def _arguments(parser: ArgumentParser) -> None:
     mean = _kind(kinds, "mean", "the mean image of a database or other records", _mean)
     mean.add_argument("source", metavar="SOURCE")
     mean.add_argument("out", metavar="OUT.binaryproto")
-    mean.add_argument("--backend", choices=("lmdb", "leveldb"), help="needless: the files tell")
+    mean.add_argument("--backend", help=SUPPRESS)  # of earlier versions: the files tell
 
 
 def _kind(
@@ -327,15 +327,10 @@ def _caffemodel(chosen: Namespace) -> int:
 
 
 def _mean(chosen: Namespace) -> int:
-    from sparknet.loaders import Datums, mean_of
+    from sparknet.loaders import mean_of
     from sparknet.proto import write_blob
 
-    records = (
-        Datums(chosen.source, chosen.backend)
-        if chosen.backend
-        else inputs.open_records([chosen.source])
-    )
-    mean = mean_of(records)
+    mean = mean_of(inputs.open_records([chosen.source]))
     write_blob(chosen.out, mean, legacy=True)
     for channel, plane in enumerate(mean):
         print(f"mean_value of channel {channel}: {plane.mean():g}")

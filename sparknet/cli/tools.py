@@ -253,7 +253,7 @@ def _write_mean(words: list[str], flags: Flags) -> int:
     from sparknet.loaders import Datums, mean_of
     from sparknet.proto import write_blob
 
-    mean = mean_of(Datums(words[0], flags["backend"] or None))
+    mean = mean_of(Datums(words[0]))
     if words[1:]:
         log(f"Write to {words[1]}")
         write_blob(words[1], mean, legacy=True)

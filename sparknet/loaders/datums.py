@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from sparknet import renamed
-from sparknet.errors import ArrayError, FileError, SpecError
+from sparknet.errors import ArrayError, FileError
 from sparknet.loaders.batches import one_pass
 from sparknet.loaders.image_decoding import Size, image_shape
 from sparknet.loaders.image_files import LABEL, Color, PictureReader
@@ -89,9 +89,6 @@ def encoded_bytes(image: bytes, label: int) -> bytes:
     return caffe_pb2.Datum(data=image, label=label, encoded=True).SerializeToString()
 
 
-BACKENDS = ("lmdb", "leveldb")
-
-
 class Datums(Opened):
     """data (channels x height x width bytes, or floats) and label, by key.
 
@@ -103,7 +100,6 @@ class Datums(Opened):
     def __init__(
         self,
         path: StrPath,
-        backend: str | None = None,
         *,
         size: Size | None = None,
         color: Color = None,
@@ -111,8 +107,6 @@ class Datums(Opened):
         preprocessing: Preprocessing | None = None,
     ) -> None:
         self.path, self.reader = str(path), PictureReader(size, color, invalid, preprocessing)
-        if backend not in (None, *BACKENDS):
-            raise SpecError(f"backend '{backend}' is neither lmdb nor leveldb")
         self._database = open_database(self.path)
         self._first = self._database.first()
 

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from sparknet.cli.record_files import write_database
-from sparknet.errors import ArrayError, FileError, SpecError
+from sparknet.errors import ArrayError, FileError
 from sparknet.loaders import ArrayRecords, Column, Datums, Records, mean_of
 from sparknet.loaders.datums import Mean, parse_datum, stored_shape
 from sparknet.loaders.image_decoding import image_shape
@@ -140,8 +140,6 @@ def test_what_is_no_database(tmp_path):
         Datums(tmp_path)
     with pytest.raises(FileError, match="is empty"):
         Datums(lmdb(tmp_path / "empty", []))
-    with pytest.raises(SpecError, match="backend 'bdb'"):
-        Datums(tmp_path, "bdb")
 
 
 def test_raw():
