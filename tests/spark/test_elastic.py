@@ -75,25 +75,6 @@ def test_a_machine_that_is_lost_for_good(standalone, driver, tmp_path):
     assert result["left"]["threads"] == 0
 
 
-@pytest.mark.long
-@pytest.mark.usefixtures("mnist")
-def test_nothing_is_lost_with_a_machine(standalone, driver):
-    """LeNet by three workers, with a machine lost in the middle: the same digits are recognised."""
-    settings = {"workers": 3, "min_hosts": 2, "steps": 1000, "deadline": 20}
-    add_machine(standalone)
-    whole = driver.fit(lenet=1, start_wait=120, **settings)
-    lost = standalone.machines()[-1]
-
-    def act(event: Event) -> None:
-        if event["event"] == "round" and event["round"] == 50 and lost.left():
-            lost.kill()
-
-    after = driver.fit(act, lenet=1, start_wait=120, **settings)
-    assert driver.kinds("generation")[-1]["hosts"] == 2
-    assert longest_pause(driver) < ENOUGH
-    assert after["outcome"]["metrics"] == whole["outcome"]["metrics"]
-
-
 def test_a_machine_that_comes_in_the_middle(standalone, driver, tmp_path):
     come: list[Service] = []
 

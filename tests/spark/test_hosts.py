@@ -10,6 +10,7 @@ from sparknet import train
 from sparknet.errors import DataError, SparkError
 from sparknet.loaders import ArrayRecords
 from sparknet.spark import Trainer
+from sparknet.training.strategies import DiLoCo
 from sparknet.training.workers.records import WorkerRecords, agreed
 from tests.spark.conftest import SLOTS
 from tests.spark.digits import pixels, records, solver
@@ -115,7 +116,9 @@ class Killer:
             self.killed, self.process = self.process, -1
 
 
-@pytest.mark.parametrize("strategy", ["averaging", "allreduce"])
+@pytest.mark.parametrize(
+    "strategy", ["allreduce", DiLoCo(8, fragments=2, overlap=2, codec="int8")], ids=str
+)
 def test_others_carry_the_workers_of_a_lost_task(session, tmp_path, strategy):
     killer = Killer()
     settings = {"workers": 3, "strategy": strategy, "start_wait": 60.0, "on_event": killer}

@@ -158,17 +158,3 @@ def test_connect_without_its_packages(monkeypatch, module):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingExtra, match=r"^Spark Connect needs .*sparknet\[connect\]"):
         get_session(master="sc://127.0.0.1:1")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("how", ["killed", "stopped", ""])
-def test_the_next_test_has_another_session(spark, how):
-    from py4j.protocol import Py4JError
-
-    assert spark.range(5).count() == 5
-    if how == "killed":
-        spark.sparkContext._gateway.proc.kill()
-        with pytest.raises((OSError, Py4JError)):
-            spark.range(5).count()
-    elif how == "stopped":
-        spark.stop()

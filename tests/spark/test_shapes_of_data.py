@@ -2,17 +2,12 @@
 
 import io
 from functools import cache
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from sparknet.spark import Trainer
-from sparknet.spark.train.frame import numbered
-from sparknet.spark.train.ingest import HELD, ROW
 from tests.spark.digits import records, solver, tuples
 
 Array = np.ndarray[Any, Any]
@@ -121,24 +116,3 @@ def test_no_record_is_lost(spark, sizes, workers):
     assert len(counts) == workers
     assert max(counts) - min(counts) <= len(sizes)
     assert trained.outcome.iteration == 3
-
-
-@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    sizes=st.lists(st.integers(0, 30), min_size=1, max_size=5),
-    held=st.integers(0, 10),
-    workers=st.integers(1, 4),
-)
-def test_every_row_has_one_place(spark, sizes, held, workers):
-    ends = np.cumsum([0, *sizes])
-    ranges = [spark.range(int(a), int(b), 1, 1) for a, b in pairwise(ends)]
-    training = ranges[0]
-    for part in ranges[1:]:
-        training = training.union(part)
-    found = numbered(training, spark.range(held), {"data": "id"}, workers, {})
-    assert found.rdd.getNumPartitions() == workers
-    rows = found.collect()
-    mine = sorted((row[ROW], row.id) for row in rows if not row[HELD])
-    assert [number for _, number in mine] == list(range(sum(sizes)))
-    assert len({number for number, _ in mine}) == sum(sizes)
-    assert sorted(row.id for row in rows if row[HELD]) == list(range(held))

@@ -171,15 +171,6 @@ def test_a_net_of_one_length_takes_whole_batches(lengths, most):
     assert [at.start for at in cut] == [*range(0, max(len(lengths), 1), most)]
 
 
-def test_scores_in_sql(tokenizer, model, frame, session):
-    scores = SparkModel(model, tokenizer=tokenizer, columns=COLUMNS)
-    scores.register(session, "scores_of", ["logits"])
-    frame.createOrReplaceTempView("texts")
-    made = session.sql("SELECT number, scores_of(text) AS logits FROM texts")
-    want = [by_hand(tokenizer, model, text)["logits"][0] for text in TEXTS]
-    np.testing.assert_allclose(collected(made, "logits"), want, rtol=1e-4, atol=1e-5)
-
-
 def test_evaluated(tokenizer, model, session):
     labels = [number % 3 for number in range(len(TEXTS))]
     rows = list(zip(TEXTS, labels, strict=True))
@@ -249,19 +240,6 @@ def test_texts_longer_than_the_net_takes(tokenizer, model, session, tmp_path):
     assert [row.pooled is None for row in found] == [False, True, False]
     says = "column 'text' has a text of 22 tokens, and the net takes 12 at most: the tokenizer"
     assert found[1].why.startswith(says)
-
-
-def test_a_stream(tokenizer, model, frame, session, tmp_path):
-    frame.write.parquet(str(tmp_path / "in"))
-    arriving = session.readStream.schema(frame.schema).parquet(str(tmp_path / "in"))
-    embed = SparkModel(model, tokenizer=tokenizer, columns=COLUMNS, pooling="cls")
-    stream = embed.transform(arriving).writeStream.format("parquet")
-    stream = stream.option("checkpointLocation", str(tmp_path / "checkpoint"))
-    query = stream.trigger(availableNow=True).start(str(tmp_path / "out"))
-    assert query.awaitTermination(60)
-    want = [by_hand(tokenizer, model, text)["cls"] for text in TEXTS]
-    got = collected(session.read.parquet(str(tmp_path / "out")), "pooled")
-    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
 def test_a_column_of_numbers(tokenizer, model, frame):
