@@ -1,24 +1,8 @@
 """What plain methods read of pictures, their settings, and nets in three precisions."""
 
 import numpy as np
-import pytest
 
-from benchmarks import plain, precisions
-from sparknet import LinearLayer, NetParams, RDDLayer, SoftmaxWithLoss
-from sparknet.dsl import Accuracy
-from tests.caffe.test_int8 import needs_int8
-
-BINS = plain.example_named("solar").BINS
-
-
-def test_gradients_of_stripes_are_across_them():
-    wave = 0.5 + 0.5 * np.sin(np.arange(28) * 0.7)
-    standing = np.broadcast_to(wave, (28, 28))
-    features = plain.gradients(np.stack([standing, standing.T])[:, np.newaxis])
-    bins = features.reshape(2, -1, BINS).sum(1)
-    assert bins[0, 0] / bins[0].sum() == pytest.approx(1)
-    half = BINS // 2
-    assert bins[1, half : half + 2].sum() / bins[1].sum() > 0.99
+from benchmarks import plain
 
 
 def test_an_outline_is_what_is_no_background():
@@ -62,27 +46,3 @@ def test_copies_are_moved_by_a_pixel():
     places = [tuple(np.argwhere(one[0])[0]) for one in copies]
     assert places == [p for p in ((2, 2), (3, 2), (1, 2), (2, 3), (2, 1)) for _ in range(2)]
     assert copies.max((1, 2, 3)).tolist() == [1, 2] * 5
-
-
-@needs_int8
-def test_a_net_in_three_precisions():
-    random = np.random.default_rng(0)
-    data = random.normal(size=(3550, 4)).astype(np.float32)
-    label = (data[:, 0] > 0).astype(np.float32)
-    net = NetParams(
-        "signs",
-        RDDLayer("data", shape=[50, 4]),
-        RDDLayer("label", shape=[50]),
-        LinearLayer("score", "data", num_outputs=2, weight_filler="xavier"),
-        Accuracy("accuracy", ["score", "label"], include="TEST"),
-        SoftmaxWithLoss("loss", ["score", "label"]),
-    )
-    learned, held = (
-        {"data": data[s], "label": label[s]} for s in (slice(0, 550), slice(550, 3550))
-    )
-    task = precisions.Task(net, learned, held, steps=60, rate=0.05)
-    found = precisions.accuracies(task, 1)
-    assert [*found] == [*precisions.PRECISIONS]
-    assert found["float32"] > 0.95
-    assert min(found.values()) > found["float32"] - 0.003
-    assert "| signs | accuracy | " in precisions.line("signs", task, 2, 1.0)

@@ -33,7 +33,8 @@ def trained(net):
 
 
 def theirs(contest, weights, data):
-    torch = pytest.importorskip("torch", reason="torch is not installed")
+    import torch
+
     from benchmarks.peers.torch_nets import NETS
 
     net = NETS[contest.name]().eval()
@@ -60,6 +61,7 @@ def take_lstm(weights, slots):
 
 @pytest.mark.parametrize("name", CONTESTS)
 def test_they_compute_the_same(name):
+    pytest.importorskip("torch", reason="torch is not installed")
     full = CONTESTS[name]
     contest = Contest(name, SMALL, full.shape, full.classes, full.scores, full.words)
     net, expected = ours(contest)

@@ -29,7 +29,7 @@ from sparknet.native import threads
 from sparknet.net import Net
 from sparknet.proto import parse_net, write_text
 from sparknet.training.local_training import train
-from sparknet.training.strategies import AllReduce, Averaging, DynamicAveraging
+from sparknet.training.strategies import Averaging
 from sparknet.training.workers import local as local_launcher
 from tests.goldens import ROOT
 from tests.training import small
@@ -138,22 +138,6 @@ def test_a_net_whose_shape_the_data_tells():
     trained = train(Net(solver), records, workers=1, steps=3)
     assert trained.outcome.iteration == 3
     assert trained.net.copy().get_weights().allclose(trained.weights)
-
-
-@pytest.mark.parametrize("strategy", [Averaging(4, momentum="average"), AllReduce(),
-                                      DynamicAveraging(0.2, 4)], ids=repr)  # fmt: skip
-def test_processes_do_what_threads_do(strategy):
-    """Over sockets between processes the bits are those over threads."""
-    from sparknet.training.schedule import RunPlan
-    from sparknet.training.workers.rounds import work
-
-    solver = small.settings(TEXT, middle=small.BATCH_NORM)
-    group = [small.learner(rank, 3, TEXT, middle=small.BATCH_NORM) for rank in range(3)]
-    small.together(3, lambda rank, comm: work(group[rank], strategy, comm, RunPlan(steps=14)))
-    trained = train(
-        solver, ARRAYS, workers=3, strategy=strategy, steps=14, seed=3, threads=threads()
-    )
-    assert np.array_equal(weights(trained), small.weights(group[0]))
 
 
 def test_what_it_gives(tmp_path):
