@@ -114,7 +114,7 @@ test-aarch64: setup
 # With its engine run the recorded cases; with LONG=1, each night, the suites of nets, of training and of Spark that compute most.
 RECORDED := tests/caffe/test_layer_goldens.py tests/caffe/test_net_goldens.py tests/caffe/solvers
 ENGINE_TESTS := $(if $(LONG),tests/caffe tests/net tests/onnx tests/weights tests/predict tests/training/strategies \
-	$(patsubst %,tests/spark/test_%.py,backend model nets onnx shared_weights stages trainer),$(RECORDED))
+	$(patsubst %,tests/spark/test_%.py,backend model onnx shared_weights stages trainer),$(RECORDED))
 test-torch: setup
 	@echo '==> PyTorch: its modules trained by several workers, on Spark too'
 	@$(PY) -m venv build/torch

@@ -162,15 +162,6 @@ def test_few_images_from_tars():
     assert 0 <= share(said, "accuracy") <= 1
 
 
-@pytest.mark.slow
-@pytest.mark.long
-def test_few_rows_of_tables():
-    """With so few, nets and trees know little more than nothing: a guess has 0.5 ± 0.02."""
-    actual = table(output("tables.py", "2", "5000", "5000", connect=True))
-    assert [*actual] == ["collisions", "collisions, with masses", "molecules"]
-    assert min(min(net, trees) for net, trees, *_ in actual.values()) > 0.55
-
-
 in_all_settings = pytest.mark.parametrize(("workers", "connect"), SETTINGS)
 
 

@@ -57,9 +57,6 @@ SAYS = {
         falls to a tenth: True
         the losses agree: True
         the weights agree: True""",
-    "multilabel": r"""
-        at first 0.[34567]\d
-        at last (0.9\d|1.00)""",
     "siamese": r"""
         \['ip1', 'feat', 'ip1_p', 'feat_p'\]
         both sides are the same: True
@@ -69,12 +66,6 @@ SAYS = {
         AdamSolver \[\(96, 8\), \(96,\), \(96, 24\)\]
         0 1.\d\d
         accuracy (1.00|0.9\d)""",
-    "filters": r"""
-        conv2\t\(4, 5, 3, 3\) \(4,\)
-        picture \(32, 32, 3\)
-        features \(81, 81\) histogram 6084
-        conv1 Convolution \[\(10, 3, 7, 7\), \(10,\)\]
-        equal to the net's: True""",
     "logreg": r"""
         1 1
         linear: accuracy 0.[78]\d

@@ -12,11 +12,9 @@ FILES = {
     ],
     "the local session": [
         "attacks",
-        "detect_and_match",
         "large_data",
         "spark_strategies",
         "stages",
-        "streams",
     ],
     "the Connect server": ["apart", "connect"],
 }
@@ -24,7 +22,6 @@ LOCAL_CONNECT = [
     "tests/spark/test_session.py::test_a_local_spark_beside_spark_connect",
     "tests/spark/test_frame.py::test_an_rdd_where_the_session_is_one_of_connect",
     "tests/examples/test_spark.py::test_an_application_runs_under_connect",
-    "tests/examples/test_spark.py::test_few_rows_of_tables",
 ]
 """The server that SPARK_REMOTE=local starts takes the port 15002, and no other."""
 GROUPS = {f"tests/spark/test_{name}.py": what for what, names in FILES.items() for name in names}

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from sparknet.errors import SparkError
-from sparknet.net import Net
 from sparknet.spark import Trainer
 from sparknet.spark.cluster import preflight
 from sparknet.spark.cluster.gpus import device_of
@@ -25,22 +24,6 @@ from tests.spark.test_trainer import events, flat, frame
 __all__ = ["link"]
 
 NAME = public_caffe.__name__
-
-
-@pytest.mark.parametrize("way", [pytest.param("a name", marks=pytest.mark.slow), "a Net"])
-def test_averaging_is_that_of_the_embedded_engine(session, way):
-    data, held = frame(session, 400), frame(session, 101, seed=1)
-    own = Trainer(solver(), workers=2).fit(data, validation=held)
-    given = {"solver": Net(solver(), backend=public_caffe)}
-    if way == "a name":
-        given = {"solver": solver(), "backend": NAME}
-    trained = Trainer(workers=2, **given).fit(data, validation=held)
-    assert trained.outcome.metrics == pytest.approx(own.outcome.metrics, abs=1e-5)
-    np.testing.assert_allclose(flat(trained), flat(own), rtol=0, atol=1e-5)
-    np.testing.assert_array_equal(trained.net.get_weights().flat, trained.weights.flat)
-    predicted = [row.ip for row in trained.model.transform(held, ["ip"]).select("ip").collect()]
-    other = [row.ip for row in own.model.transform(held, ["ip"]).select("ip").collect()]
-    np.testing.assert_allclose(predicted, other, atol=1e-3)
 
 
 def test_a_run_on_spark_goes_on_from_its_snapshots(session, tmp_path):

@@ -1,12 +1,10 @@
 """Fine-tuning a .onnx on Spark: `Trainer(head=…)` and the estimator's Params."""
 
-import shutil
-
 import numpy as np
 import pytest
 
 from sparknet.onnx import read_model
-from sparknet.spark import Trainer, read_records
+from sparknet.spark import Trainer
 from sparknet.spark.pipeline import NetEstimator
 from tests.training.test_recipe import rows, write_recipe
 
@@ -25,25 +23,6 @@ def test_a_trainer_gives_a_net_a_new_head(frame, tmp_path):
     assert trained.net.net.params["head"][0].data.shape == (3, 4)
     before = read_model(model).by_name()["conv"][0]
     np.testing.assert_array_equal(trained.net.net.params["conv"][0].data, before)
-
-
-def test_the_names_of_a_folders_classes_come_along(session, tmp_path):
-    image = pytest.importorskip("PIL.Image")
-    for number, name in enumerate(("high", "low")):
-        (tmp_path / "pictures" / name).mkdir(parents=True)
-        pixels = np.full((6, 6, 3), 100 * number, np.uint8)
-        image.fromarray(pixels).save(tmp_path / "pictures" / name / "1.png")
-    held = tmp_path / "held"
-    held.mkdir()
-    shutil.copytree(tmp_path / "pictures" / "low", held / "low")
-    told = {"columns": {"x": "data"}, "metrics": ["confusion"]}
-    trainer = Trainer(str(write_recipe(tmp_path)), workers=1, steps=1, head=2, **told)
-    rest = read_records(session, held)
-    trained = trainer.fit(read_records(session, tmp_path / "pictures"), rest)
-    assert trained.net.labels == trained.model.labels == ("high", "low")
-    counts = [trained.outcome.metrics[f"confusion[{place}]"] for place in range(4)]
-    assert counts[0] + counts[1] == 0 < counts[2] + counts[3]
-    assert trained.model.evaluate(rest, label="label").confusion.sum(1).tolist() == [0, 1]
 
 
 def test_an_estimator_has_the_same_settings(frame, tmp_path):

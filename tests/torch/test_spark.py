@@ -1,6 +1,5 @@
 """Modules trained and used on a local Spark, whose tasks are processes of their own."""
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -61,19 +60,14 @@ def predicted(model, data):
     return np.array([row.output for row in model.transform(data).select("output").collect()])
 
 
-STRATEGIES = [Averaging(), DiLoCo(steps=10), AllReduce()]
-NAMES = [one.name for one in STRATEGIES]
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES, ids=NAMES)
-def test_a_resnet(session, strategy):
+def test_a_resnet(session):
     pixels, labels = nets.pictures(96)
     data = frame(session, "x", pixels, labels)
     trainer = Trainer(
         module=nets.resnet18(),
         loss=nn.CrossEntropyLoss(),
         optimizer=SGD,
-        strategy=replace(strategy, steps=5),
+        strategy=Averaging(steps=5),
         workers=2,
         batch_size=8,
         steps=30,
@@ -86,8 +80,7 @@ def test_a_resnet(session, strategy):
     np.testing.assert_allclose(made, computed(trained.module, pixels), rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES, ids=NAMES)
-def test_a_transformer_of_tokens(session, strategy):
+def test_a_transformer_of_tokens(session):
     tokens, labels = nets.texts(256)
     data = frame(session, "tokens", tokens, labels, "int")
     module = nets.make_module(nets.Transformer)
@@ -95,7 +88,7 @@ def test_a_transformer_of_tokens(session, strategy):
         module=module,
         loss=nn.functional.cross_entropy,
         optimizer=torch.optim.AdamW(module.parameters(), lr=0.01),
-        strategy=strategy,
+        strategy=DiLoCo(steps=10),
         workers=2,
         batch_size=32,
         steps=60,
@@ -114,8 +107,7 @@ def test_a_transformer_of_tokens(session, strategy):
     np.testing.assert_allclose(made, predicted(model, data), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES, ids=NAMES)
-def test_an_lstm_of_sequences(session, strategy):
+def test_an_lstm_of_sequences(session):
     steps, sums = nets.sequences(256)
     rows = list(zip(steps.tolist(), sums.tolist(), strict=True))
     data = session.createDataFrame(rows, "pairs array<array<float>>, label double")
@@ -123,7 +115,7 @@ def test_an_lstm_of_sequences(session, strategy):
         module=lambda: nets.make_module(nets.Recurrent),
         loss=nn.MSELoss(),
         optimizer=ADAM,
-        strategy=strategy,
+        strategy=AllReduce(),
         workers=2,
         batch_size=32,
         steps=100,
