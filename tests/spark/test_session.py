@@ -133,6 +133,7 @@ def test_the_next_has_another(session, rows):
 """
 
 
+@pytest.mark.slow
 def test_a_killed_java_ends_one_test_alone(tmp_path):
     (tmp_path / "test_killer.py").write_text(KILLER)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.spark.conftest", "-p"]
