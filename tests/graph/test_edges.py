@@ -2,7 +2,6 @@
 
 import pytest
 
-from sparknet.errors import LayerError
 from sparknet.graph import build, work
 from sparknet.graph.records import Outline
 from sparknet.graph.unknown import leave_out_unknown
@@ -21,11 +20,6 @@ def test_a_layer_that_names_no_phase_has_the_nets(phase):
     assert net.node("b").layer.phase == phase
     assert net.node("b").layer.parameter.phase == phase
     assert net.node("a").layer.phase == TEST
-
-
-def test_a_top_that_is_named_twice_is_told():
-    with pytest.raises(LayerError, match=r"layer 's': it names top 'b' more than once"):
-        graph(source("x", 2, 4), layer("Slice", "s", "x", "a b c b"))
 
 
 def test_a_blob_of_two_readers_moves_the_sum_of_their_gradients():

@@ -1,10 +1,9 @@
-"""conv_lstm: an LSTM where maps have one pixel, and numpy's convolutions where they have more."""
+"""conv_lstm against convolutions in numpy."""
 
 import numpy as np
 import pytest
 
 from sparknet import Net, NetParams, RDDLayer
-from sparknet.dsl import LSTM
 from sparknet.errors import SpecError
 from sparknet.models import ConvLSTMState, conv_lstm
 
@@ -23,31 +22,6 @@ def unrolled(size: int, kernel: int, last: bool) -> tuple[Net, ConvLSTMState]:
         layers += made
     assert state is not None
     return Net(NetParams("unrolled", layers), seed=3), state
-
-
-def test_one_pixel_is_caffes_lstm():
-    net, state = unrolled(1, 1, last=False)
-    plain = Net(
-        NetParams(
-            "plain",
-            RDDLayer("x", shape=[STEPS, 2, 3]),
-            RDDLayer("cont", shape=[STEPS, 2]),
-            LSTM("lstm", ["x", "cont"], num_output=UNITS, weight_filler="xavier"),
-        )
-    )
-    shared = net.net.params["memory_0_x"], net.net.params["memory_1_h"]
-    weights, bias, hidden = plain.net.params["lstm"]
-    weights.data[...] = shared[0][0].data[:, :, 0, 0]
-    bias.data[...] = shared[0][1].data[...] = np.linspace(-1, 1, 4 * UNITS)
-    hidden.data[...] = shared[1][0].data[:, :, 0, 0]
-    x = np.random.default_rng(0).normal(size=(STEPS, 2, 3)).astype(np.float32)
-    cont = np.ones((STEPS, 2)) * (np.arange(STEPS) > 0)[:, None]
-    want = plain.net
-    want.blobs["x"].data[...], want.blobs["cont"].data[...] = x, cont
-    wanted = want.forward()["lstm"][-1]
-    batch = {f"x{step}": x[step][:, :, None, None] for step in range(STEPS)}
-    found = net.forward(batch, [state.hidden])[state.hidden]
-    np.testing.assert_allclose(found[:, :, 0, 0], wanted, rtol=1e-5, atol=1e-6)
 
 
 def convolved(x, weights):
