@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 PAGES = {
-    "experiments.md": ("fawaz", "statlog", "news"),
+    "experiments.md": ("fawaz", "statlog", "news", "g2p"),
     "experiments-sparknet.md": (
         "figure3",
         "figure4",
