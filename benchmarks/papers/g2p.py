@@ -20,7 +20,7 @@ from benchmarks.papers.g2p_net import UNITS, Pronunciation, letters_of, net, pho
 from sparknet import Net, SolverParams, WeightCollection
 
 MOST_LETTERS = 20
-BATCH, STEPS, ROUND, SEED = 64, 3000, 250, 1
+BATCH, STEPS, ROUND, SEED = 64, 8000, 250, 1
 RATE, HALVED = 0.003, 1250
 """Adam's first rate, and the steps in which it halves."""
 HELD_OUT, SPLIT = 0.05, 0
