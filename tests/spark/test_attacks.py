@@ -10,7 +10,7 @@ from pyspark import cloudpickle
 from sparknet.training.driver.run import Run
 from tests.spark.digits import fitted, flat
 from tests.training import attacker as attackers
-from tests.training.attacker import Meddler, tap
+from tests.training.attacker import CHALLENGE, Flood, Meddler, tap
 
 pytestmark = pytest.mark.slow
 
@@ -25,6 +25,15 @@ def attack(monkeypatch):
     cloudpickle.register_pickle_by_value(attackers)
     yield lambda attacker: monkeypatch.setattr(Run, "link", tap(link, attacker.address))
     cloudpickle.unregister_pickle_by_value(attackers)
+
+
+def test_silent_connections_at_every_port(spark, attack):
+    undisturbed = flat(fitted(spark))
+    with Flood(150) as flood:
+        attack(flood)
+        assert np.array_equal(flat(fitted(spark)), undisturbed)
+        assert set(flood.ports) == {"driver", "worker 0", "worker 1"}
+        assert {flood.gains(one) for one in flood.silent} <= {0, CHALLENGE}
 
 
 def test_a_bit_between_workers_is_flipped(spark, attack, tmp_path):

@@ -1,5 +1,9 @@
 """Predictions on streams: restarted from their checkpoints, with the model of that day."""
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +13,7 @@ pytest.importorskip("pyspark")
 
 from sparknet.net import Net
 from sparknet.spark import SparkModel, Trainer
+from tests.spark.cluster import until
 from tests.spark.digits import solver, tuples
 
 NET = """
@@ -92,3 +97,55 @@ def test_a_function_of_batches_trains_and_predicts(session, tmp_path):
     for number in range(2):
         guesses = session.read.parquet(str(tmp_path / f"guesses-{number}"))
         assert guesses.where("guess = label").count() > 50
+
+
+def job(session, folder, model):
+    """The same predictions by a job that is no stream, in a task for each row."""
+    rows = session.read.schema(SCHEMA).json(str(folder / "in")).repartition(FILES * EACH)
+    model.transform(rows, best="class").write.mode("overwrite").json(str(folder / "out"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["job", "stream"])
+def test_each_row_is_written_once_by_what_was_killed_and_started_again(spark, tmp_path, way):
+    out, model = tmp_path / "out", SparkModel(Net(NET, seed=1))
+    (tmp_path / "in").mkdir()
+    model.save(tmp_path / "model.caffemodel")
+    for number in range(1 if way == "stream" else FILES):
+        write_file(tmp_path / "in", number)
+    command = [sys.executable, "-m", "tests.spark.test_streams", str(tmp_path), way]
+    process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL)
+    try:
+        if way == "job":
+            until(lambda: len([*out.glob("_temporary/0/task_*")]) > 5, "rows are written", 120)
+        else:
+            until(lambda: [*out.glob("part-*")], "the first batch is written", 120)
+            for number in range(1, FILES):
+                write_file(tmp_path / "in", number)
+            until(lambda: len([*out.glob("part-*")]) > 1, "more is written", 60)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert not (out / "_SUCCESS").exists()
+    if way == "job":
+        assert not [*out.glob("part-*")]
+        job(spark, tmp_path, model)
+    else:
+        assert start(spark, tmp_path, model, availableNow=True).awaitTermination(120)
+    check(spark, tmp_path, model.net.forward({"x": records()})["ip"])
+
+
+def main() -> None:
+    """The driver that is killed."""
+    from sparknet.spark import local_session
+
+    folder, way = Path(sys.argv[1]), sys.argv[2]
+    session, saved = local_session(1), SparkModel(folder / "model.caffemodel")
+    if way == "job":
+        job(session, folder, saved)
+    else:
+        start(session, folder, saved, processingTime="0 seconds").awaitTermination()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,5 +1,6 @@
-"""A worker that is killed: what is left is what no fault would have left."""
+"""A worker that is killed, and an executor: what is left is what no fault would have left."""
 
+import sys
 from functools import partial
 
 import numpy as np
@@ -13,8 +14,14 @@ from torch import nn
 
 import sparknet
 from sparknet.errors import PeerLost
-from tests.spark.saboteur import Saboteur, at_round, kill_worker
+from sparknet.spark import Trainer
+from tests.spark.cluster import cluster
+from tests.spark.driver import SETTINGS
+from tests.spark.java import start_quickly
+from tests.spark.saboteur import Saboteur, at_round, kill_executor, kill_worker
 from tests.torch.modules import LABELS, POINTS, Perceptron, perceptron
+
+start_quickly()
 
 
 class Dropping(Perceptron):
@@ -65,6 +72,46 @@ def test_a_run_after_a_killed_process_goes_on_where_its_snapshot_was(tmp_path, b
         **{**SETTINGS_OF_RUNS, "steps": 0},
     )
     same(begun, whole)
+
+
+@pytest.fixture(scope="module")
+def standalone(tmp_path_factory):
+    with cluster(tmp_path_factory.mktemp("cluster")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def session(standalone):
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(standalone.url).appName("modules")
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        made = builder.getOrCreate()
+        yield made
+        made.stop()
+
+
+def test_a_killed_executor_costs_no_more_than_since_the_snapshot(session, tmp_path):
+    rows = [(one.tolist(), float(label)) for one, label in zip(POINTS, LABELS, strict=True)]
+    data = session.createDataFrame(rows, "points array<float>, label double")
+    # Many: a worker lives for a moment longer than its executor.
+    settings = {**SETTINGS_OF_RUNS, "steps": 1000, "deadline": 20}
+    whole = Trainer(module=module(), **settings).fit(data)
+    killer = Saboteur(kill_executor(1), at_round(5))
+    trainer = Trainer(
+        module=module(), **settings, snapshots=str(tmp_path), snapshot_every=2, on_event=killer
+    )
+    trained = trainer.fit(data)
+    begun = [event["resumed"] for event in trained.history.of_kind("start")]
+    assert killer.done
+    assert begun[0] is None
+    assert int(begun[-1].rpartition("-")[2]) >= 4
+    same(trained, whole)
+    made = trained.model.transform(data, best="class").select("class", "label").collect()
+    assert np.mean([row["class"] == row["label"] for row in made]) > 0.8
 
 
 def test_workers_of_one_process_have_random_numbers_of_their_own():
