@@ -1,3 +1,4 @@
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,23 @@ def test_mnist(tmp_path, capsys):
     assert "4 records" in capsys.readouterr().err
     assert main(call) == 1
     assert "exists already" in capsys.readouterr().err
+
+
+def test_ten_thousand_digits(tmp_path, mnist):
+    """What a LeNet is trained on: two LMDBs, which LMDB itself reads."""
+    files = [str(path) for path in mnist]
+    for name, part in (("train", ["--take", "300"]), ("test", ["--skip", "300", "--take", "50"])):
+        assert main(["convert", "mnist", *files, str(tmp_path / name), *part]) == 0
+    made = net(lmdb(str(tmp_path / "train"), 100, "scale: 0.00390625"))
+    data = passes(made, 1)[0]
+    assert data.shape == (100, 1, 28, 28)
+    assert data.min() == 0
+    assert 0.9 < data.max() < 1
+    labels = gzip.decompress(mnist[1].read_bytes())[8:108]
+    assert made.blobs["label"].data.tolist() == list(labels)
+    library = pytest.importorskip("lmdb")
+    with library.open(str(tmp_path / "test"), readonly=True, lock=False) as environment:
+        assert environment.stat()["entries"] == 50
 
 
 def test_cifar10(tmp_path):

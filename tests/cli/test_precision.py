@@ -52,6 +52,32 @@ def test_train(more, tmp_path, capsys):
     assert close(*found, least=1e-4)
 
 
+def test_test(task, capsys):
+    found = []
+    for precision in PRECISIONS:
+        words = [*model(task, "net"), "-iterations", "3", "--json", "-precision", precision]
+        assert main(["test", *words]) == 0
+        found.append(json.loads(capsys.readouterr().out)["outputs"])
+    wide, narrow = found
+    assert close(wide["loss"], narrow["loss"])
+    assert narrow["accuracy"] == pytest.approx(wide["accuracy"], abs=0.02)
+
+
+def test_predict_and_features(task, tmp_path, capsys):
+    images = str(tmp_path / "images.npz")
+    np.savez(images, data=task.images[:8])
+    said, kept = [], []
+    for precision in PRECISIONS:
+        words = [*model(task, "deploy"), "--precision", precision, images]
+        assert main(["predict", *words, "--json", "--top", "0"]) == 0
+        said.append(capsys.readouterr().out)
+        out = str(tmp_path / f"{precision}.npy")
+        assert main(["features", *words, "--blobs", "ip", "--out", out]) == 0
+        kept.append(np.load(out))
+    assert said[0] != said[1]
+    assert close(*kept)
+
+
 def test_time(task, capsys):
     words = ["-model", task.path("deploy.prototxt"), "-iterations", "1", "-phase", "test"]
     assert main(["time", *words, "--precision", "bf16"]) == 0

@@ -148,6 +148,30 @@ def test_the_nets_own_transformation_and_its_labels(task, pictures, capsys):
     assert ranked == expected(task, 10).argmax(1).tolist()
 
 
+def test_mean_resize_and_crop(task, pictures, capsys, tmp_path):
+    from sparknet.proto import write_blob
+
+    mean = np.full((1, 6, 6), 7, np.float32)
+    write_blob(str(tmp_path / "mean.binaryproto"), mean)
+    np.save(tmp_path / "mean.npy", mean)
+    ways = [
+        ["--mean-value", "7"],
+        ["--mean-file", str(tmp_path / "mean.binaryproto")],
+        ["--mean-file", str(tmp_path / "mean.npy")],
+    ]
+    first, *others = [lines(capsys, deployed(task, *way, *pictures)) for way in ways]
+    assert others == [first, first]
+    assert first != lines(capsys, deployed(task, *pictures))
+    # A picture of 12 x 12 whose centre is what the net wants, made 12 x 12 again.
+    from PIL import Image
+
+    large = np.pad(task.images[0, 0], 3)
+    Image.fromarray(large).save(tmp_path / "large.png")
+    (cropped,) = lines(capsys, deployed(task, "--resize=12x12", str(tmp_path / "large.png")))
+    (plain,) = lines(capsys, deployed(task, pictures[0]))
+    assert cropped.partition(": ")[2] == plain.partition(": ")[2]
+
+
 def test_an_image_that_cannot_be_read(task, pictures, capsys, tmp_path):
     (tmp_path / "bad.png").write_bytes(b"\x89PNG broken")
     words = [pictures[0], str(tmp_path / "bad.png"), str(tmp_path / "none.png"), pictures[1]]
@@ -200,6 +224,16 @@ def test_refusals(task, pictures, capsys):
         assert main(list(words)) == status
         return capsys.readouterr().err
 
+    bare = ["-model", task.path("deploy.prototxt")]
+    assert refused(2, "predict", pictures[0]) == "sparknet predict: give NET or -model\n"
+    assert refused(1, "predict", "nonet", pictures[0]).startswith(
+        "sparknet predict: nonet: no such file or folder"
+    )
+    assert refused(2, "predict", *bare, pictures[0]) == "sparknet predict: give -weights\n"
+    assert refused(2, *deployed(task)).startswith("sparknet predict: give INPUT")
+    assert "does not exist" in refused(1, *deployed(task, "/nowhere/at/all"))
+    assert "no blob 'nothing'" in refused(1, *deployed(task, "--outputs=nothing", pictures[0]))
+    assert "cannot be written" in refused(1, *deployed(task, "--out=/no/x", pictures[0]))
     own = ["-model", task.path("net.prototxt"), "-weights", task.path("model.caffemodel")]
     assert "transform_param" in refused(1, "predict", *own, "--scale=2", pictures[0])
     assert "is no array" in refused(1, *deployed(task, "--mean-file", __file__ + ".npy", "x.png"))

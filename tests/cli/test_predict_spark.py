@@ -77,6 +77,29 @@ def test_images_and_tars(task, images, tmp_path):
         assert row.keys() == {"path", "prob"}
 
 
+@pytest.mark.slow
+def test_a_bad_image(task, images, tmp_path, capsys):
+    bad = images / "5.jpg"
+    bad.write_bytes(b"no image")
+    run = words("features", task, "-blobs", "ip", str(images), "--spark")
+    assert main([*run, "-out", str(tmp_path / "raised")]) == 1
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.startswith("sparknet features: "), said
+    assert str(bad) in said
+    assert not list((tmp_path / "raised").glob("*.parquet"))
+    out = tmp_path / "out"
+    assert main([*run, "-out", str(out), "--invalid", "null", "--reason", "why"]) == 0
+    rows = {row["path"]: row for row in rows_of(out)}
+    assert len(rows) == 5
+    assert rows[str(bad)]["ip"] is None
+    assert "5.jpg" in rows[str(bad)]["why"] or "image" in rows[str(bad)]["why"]
+    good = rows[str(images / "deep" / "2.PNG")]
+    assert good["why"] is None
+    assert good["ip"] == pytest.approx(expected(task, "ip")[2].ravel().tolist(), rel=1e-5)
+    assert main([*run, "-out", str(out)]) == 1
+    assert "already exists" in capsys.readouterr().err.lower()
+
+
 def test_a_table(task, tmp_path):
     import pyarrow as pa
 

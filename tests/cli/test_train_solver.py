@@ -73,6 +73,18 @@ def test_the_log_is_caffes(fresh, run):
     assert len(re.findall(r"Train net output #0: loss = [\.\deE+-]+", text)) == 4
 
 
+def test_a_solver_for_the_gpu(fresh, run):
+    solver = fresh.folder / "solver.prototxt"
+    words = ["train", "-solver", str(solver), "-iterations", "1"]
+    assert "GPU" not in run(*words).stderr
+    solver.write_text(solver.read_text() + "solver_mode: GPU")
+    done = run(*words)
+    assert done.returncode == 0
+    said = done.stderr.splitlines()[0]
+    assert "solver_mode is GPU: " in said
+    assert said.endswith("; the net runs on the CPU")
+
+
 def test_resume(fresh, run):
     solver = fresh.path("solver.prototxt")
     assert main(["train", "-solver", solver, "-iterations", "10"]) == 0

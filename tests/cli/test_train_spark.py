@@ -1,13 +1,17 @@
 """`sparknet train --spark`: what `sparknet.spark.Trainer` does, from a shell."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 from sparknet.cli import main, setting_flags
 from sparknet.proto import parse_solver
-from tests.cli.conftest import Task, make_task
+from tests.cli.conftest import ROOT, Task, make_task
 
 pytest.importorskip("pyspark")
 
@@ -79,6 +83,27 @@ def test_the_nets_own_data(fresh, run):
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert next(e for e in events if e["event"] == "start")["records"] == 60
     assert events[-1]["reason"] == "steps"
+
+
+@pytest.mark.slow
+def test_ctrl_c_snapshots_and_leaves(fresh):
+    words = train(fresh, "--seconds", "200", "--json", "--strategy", "averaging:steps=2")
+    with subprocess.Popen(
+        [sys.executable, "-m", "sparknet", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        next(line for line in process.stdout if '"round"' in line)
+        process.send_signal(signal.SIGINT)
+        rest, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert '"interrupted"' in rest
+    assert "Traceback" not in errors
+    assert list(fresh.folder.glob("columns_snapshots/run-*/round-*"))
 
 
 @pytest.mark.parametrize(

@@ -136,6 +136,33 @@ def test_strategies():
         parse_strategy("averaging:5")
 
 
+def test_refusals(fresh, capsys):
+    before = sorted(fresh.folder.iterdir())
+
+    def refused(status: int, *words: str) -> str:
+        assert main(train(fresh, *words)) == status
+        out, err = capsys.readouterr()
+        assert out == ""
+        return err
+
+    assert "is missing or cannot be written" in refused(1, "--out", fresh.path("no/x.caffemodel"))
+    assert "is missing or cannot be written" in refused(1, "--plot", fresh.path("no/x.svg"))
+    assert "a plot's name ends in" in refused(1, "--plot", fresh.path("x.bmp"))
+    assert "does not exist" in refused(1, "--data", fresh.path("nothing"))
+    assert "give --resume" in refused(2, "--workers=2", "-snapshot", "x.solverstate")
+    assert "no column 'label'" in refused(1, "--data", _array(fresh), "--workers", "1")
+    text = (fresh.folder / "net.prototxt").read_text()
+    (fresh.folder / "net.prototxt").write_text(text.replace('type: "Data"', 'type: "DummyData"'))
+    assert "give --data SOURCE" in refused(2, "--workers=1")
+    (fresh.folder / "images.npy").unlink()
+    assert sorted(fresh.folder.iterdir()) == before
+
+
+def _array(task: Task) -> str:
+    np.save(task.path("images.npy"), task.images)
+    return f"data={task.path('images.npy')}"
+
+
 @pytest.mark.parametrize("words", [["{net}"], ["-model", "{net}"]])
 def test_a_folder_of_images_and_an_input_of_another_name(words, tmp_path, capsys):
     """The only input without a column gets the images, and predictions know what became of them."""

@@ -55,6 +55,19 @@ def model() -> SparkModel:
     return SparkModel(Net(PICTURES, seed=1), columns={"data": "content"})
 
 
+def expected(folder):
+    from PIL import Image
+
+    net = Net(PICTURES, seed=1)
+    found = {}
+    for number in set(range(GOOD)) - set(BROKEN):
+        pixels = np.asarray(Image.open(folder / f"{number:02}.png"))
+        found[number] = net.forward({"data": pixels[None, :, :, ::-1].transpose(0, 3, 1, 2)})["ip"][
+            0
+        ]
+    return found
+
+
 def test_one_picture_that_cannot_be_read_is_named_by_its_path(pictures, folder):
     said = last_words(model().transform(pictures, batch=7))
     names = [(folder / f"{number:02}.png").as_uri() for number in BROKEN]
@@ -79,6 +92,33 @@ def test_a_bad_row_behind_those_of_a_limit(session, bad):
     assert [row.root[0] for row in made.limit(3).collect()] == pytest.approx([0, 1, 2**0.5])
     assert [row.id for row in made.limit(50).collect()] == list(range(50))
     assert last_words(made).endswith("(partition 0, row 50)")
+
+
+def test_rows_that_cannot_be_read_become_null(pictures, folder):
+    made = model().transform(pictures, batch=7, invalid="null", reason="why", best="class")
+    assert made.columns == ["path", "number", "content", "ip", "class", "why"]
+    rows = made.collect()
+    assert [row.path for row in rows] == [row.path for row in pictures.select("path").collect()]
+    wanted = expected(folder)
+    for row in rows:
+        number = int(row.number)
+        if number in BROKEN:
+            assert row.ip is row["class"] is None
+            assert row.why.startswith("column 'content'")
+        else:
+            assert row.why is None
+            np.testing.assert_allclose(row.ip, wanted[number], rtol=1e-4, atol=1e-3)
+            assert row["class"] == wanted[number].argmax()
+
+
+def test_rows_that_cannot_be_read_are_dropped(pictures, folder):
+    made = model().transform(pictures, batch=7, invalid="drop")
+    order = [int(row.number) for row in pictures.select("number").collect()]
+    rows = made.collect()
+    assert [int(row.number) for row in rows] == [one for one in order if one not in BROKEN]
+    wanted = expected(folder)
+    for row in rows:
+        np.testing.assert_allclose(row.ip, wanted[int(row.number)], rtol=1e-4, atol=1e-3)
 
 
 WRONG = {

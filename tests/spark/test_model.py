@@ -15,6 +15,7 @@ from sparknet.errors import FileError, SparkError, SpecError
 from sparknet.net import Net
 from sparknet.spark import SparkModel, Trainer
 from sparknet.spark.filesystem.broadcast import _folder, send
+from tests.spark.conftest import null_in_list
 from tests.spark.digits import NET, records, solver
 
 HIDES = "SPARK_HIDE_TRACEBACK" in Path(pyspark.util.__file__).read_text()
@@ -149,6 +150,18 @@ def test_a_net_of_the_user_is_not_overwritten(tmp_path):
     model.save(tmp_path / "y.caffemodel")
 
 
+def test_a_caffemodel_is_enough(frame, tmp_path):
+    net = Net(solver())
+    SparkModel(net).save(tmp_path / "digits.caffemodel")
+    scores = expected(net, "ip")
+    for model in (
+        SparkModel(tmp_path / "digits.caffemodel"),
+        SparkModel(tmp_path / "digits.prototxt", tmp_path / "digits.caffemodel"),
+    ):
+        found = column(model.transform(frame, columns=COLUMNS), "ip")
+        np.testing.assert_allclose(found, scores, rtol=1e-5, atol=1e-4)
+
+
 def test_a_suffix_that_says_nothing(tmp_path):
     with pytest.raises(
         FileError, match=r"x.model: a model is saved as a folder, or as one of .caffemodel, .h5;"
@@ -181,6 +194,14 @@ def test_a_trained_model_predicts(session):
         model.transform(other)
 
 
+FLAT = """
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 3 } } }
+layer { name: "root" type: "Power" bottom: "x" top: "root" power_param { power: 0.5 } }
+layer { name: "prob" type: "Softmax" bottom: "root" top: "prob" }
+"""
+RIGHT = [4.0, 1.0, 0.0]
+
+
 def last_words(data):
     """What a worker raised, in one line between Spark's own words, which depend on the session."""
     with pytest.raises(PythonException) as raised:
@@ -192,6 +213,27 @@ def last_words(data):
     assert len(lines) == 2 or not HIDES, lines
     _, own, said = lines[-1].partition("sparknet.errors.")
     return own + said
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ([4.0, float("nan"), 0.0], "SparkError: column 'x' holds nan, no number of float32: "),
+        ([4.0, float("-inf"), 0.0], "SparkError: column 'x' holds -inf, no number of float32: "),
+        ([4.0, 1e300, 0.0], "SparkError: column 'x' holds 1e+300, no number of float32: "),
+        ([-4.0, 1.0, 0.0], "SparkError: blob 'prob' became nan, though its record has finite "),
+        (None, "SparkError: column 'x' is null: "),
+        ([4.0, None, 0.0], None),
+        ([4.0, 1.0], "column 'x' has 2 values per row, but the net takes (3,) "),
+    ],
+)
+def test_no_class_is_made_of_nothing(session, wrong, said):
+    rows = [(RIGHT,)] * 9 + [(wrong,)] + [(RIGHT,)] * 4
+    data = session.createDataFrame(rows, "x array<double>").coalesce(1)
+    found = last_words(SparkModel(FLAT, random=True).transform(data, best="guess"))
+    assert (said or null_in_list("x")) in found
+    assert found.startswith("sparknet.errors.SparkError: ")
+    assert found.endswith(" (partition 0, row 9)")
 
 
 def test_a_record_that_no_net_can_read_is_told_in_one_line(session, frame):

@@ -21,6 +21,8 @@ from pyspark.ml.evaluation import (
 from pyspark.ml.feature import VectorAssembler
 from pyspark.ml.linalg import Vectors, VectorUDT
 from pyspark.ml.tuning import (
+    CrossValidator,
+    CrossValidatorModel,
     ParamGridBuilder,
     TrainValidationSplit,
     TrainValidationSplitModel,
@@ -217,6 +219,34 @@ def test_settings_by_keyword_setter_and_grid(points):
     assert "featuresCol: the column of the net's first input (default: features)" in text
     with pytest.raises(SparkError, match="'nothing'"):
         NetEstimator(SIDES, columns={"data": "nothing"}).fit(points)
+
+
+@pytest.mark.slow
+def test_cross_validation_over_rate_and_strategy(points, tmp_path):
+    plain = NetEstimator(SIDES, labelCol="side", workers=2, maxIter=30)
+    grid = (
+        ParamGridBuilder()
+        .addGrid(plain.base_lr, [1e-7, 0.2])
+        .addGrid(plain.strategy, ["averaging", SlowMo(steps=5)])
+        .build()
+    )
+    judge = MulticlassClassificationEvaluator(labelCol="side", metricName="accuracy")
+    search = CrossValidator(
+        estimator=plain, estimatorParamMaps=grid, evaluator=judge, numFolds=2, seed=1
+    )
+    found = search.fit(points)
+    metrics = np.array(found.avgMetrics).reshape(2, 2)
+    assert metrics[1].min() > 0.85
+    assert metrics[0].max() < metrics[1].min()
+    for saved, kind in ((search, CrossValidator), (found, CrossValidatorModel)):
+        path = str(tmp_path / kind.__name__)
+        saved.write().overwrite().save(path)
+        again = kind.load(path)
+        assert [sorted((p.name, str(v)) for p, v in one.items()) for one in grid] == [
+            sorted((p.name, str(v)) for p, v in one.items())
+            for one in again.getEstimatorParamMaps()
+        ]
+    same_rows(found.transform(points), again.transform(points))
 
 
 def same_rows(one, two):

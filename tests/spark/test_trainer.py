@@ -1,6 +1,7 @@
 """Training on a local Spark: what takes `session` holds for classic sessions and for Connect."""
 
 import os
+import re
 import signal
 import threading
 from dataclasses import replace
@@ -14,6 +15,7 @@ from sparknet.errors import (
     FileError,
     ListenerError,
     SettingError,
+    SparkError,
     SparkNetError,
 )
 from sparknet.loaders.batches import Batches
@@ -23,7 +25,7 @@ from sparknet.native import has_bf16, set_threads, threads
 from sparknet.net import Net
 from sparknet.spark import Trainer
 from tests.spark.conftest import CONNECT
-from tests.spark.digits import records, solver, tuples
+from tests.spark.digits import NET, pixels, records, solver, tuples
 
 
 def rdd(spark, count, parts, seed=0):
@@ -84,6 +86,19 @@ def test_connect_has_no_rdds(session):
         Trainer(solver()).fit(frame(session, 20).rdd)
 
 
+def test_columns_of_other_names_and_bytes_that_the_net_scales(session):
+    scaled = solver().replace(
+        'type: "Input" top: "data" top: "label"\n  input_param { shape '
+        "{ dim: 20 dim: 1 dim: 6 dim: 6 } shape { dim: 20 } }",
+        'type: "MemoryData" top: "data" top: "label" transform_param { scale: 0.00390625 }\n'
+        "  memory_data_param { batch_size: 20 channels: 1 height: 6 width: 6 }",
+    )
+    assert "MemoryData" in scaled
+    trainer = Trainer(scaled, workers=2, columns={"data": "pixels", "label": "digit"})
+    trained = trainer.fit(pixels(session, 400), validation=pixels(session, 100, seed=1))
+    assert trained.outcome.metrics["accuracy"] > 0.97
+
+
 @pytest.fixture
 def one_thread():
     """As the tasks have: more of them round gradients otherwise."""
@@ -105,6 +120,20 @@ def test_one_worker_is_plain_training(session):
     np.testing.assert_array_equal(flat(trained), np.asarray(net.get_weights().flat))
 
 
+@pytest.mark.parametrize("strategy", ["allreduce", "elastic", "slowmo", "dynamic"])
+def test_other_strategies(session, strategy):
+    trainer = Trainer(solver(), strategy, workers=2)
+    trained = trainer.fit(frame(session, 400), validation=frame(session, 100, seed=1))
+    assert trained.outcome.metrics["accuracy"] > 0.9
+
+
+def test_fewer_records_than_workers(session):
+    trained = Trainer(solver(steps=4), workers=4).fit(frame(session, 3))
+    (introduced,) = events(trained, "workers")
+    assert sum(worker["records"] for worker in introduced["workers"]) == 3
+    assert events(trained, "start")[0]["records"] == 3
+
+
 def test_no_records(session):
     empty = frame(session, 10).where("label < 0")
     with pytest.raises(DataError, match="the training data has no records"):
@@ -117,11 +146,70 @@ def test_no_records_to_validate(session):
         Trainer(solver()).fit(data, validation=data.where("label < 0"))
 
 
+def test_training_without_an_end_is_refused(session):
+    endless = re.sub(r"max_iter: \d+", "", solver())
+    said = "training has no end: give steps, epochs or seconds, or max_iter in the solver"
+    with pytest.raises(SettingError, match=said):
+        Trainer(endless).fit(frame(session, 40))
+
+
+def test_settings_of_validation(session):
+    data = frame(session, 40)
+    with pytest.raises(SettingError, match="patience=2 counts validations, and there are none"):
+        Trainer(solver(), patience=2).fit(data)
+    with pytest.raises(SettingError, match="goal must be 'max' or 'min', not 'best'"):
+        Trainer(solver(), goal="best").fit(data)
+    with pytest.raises(SettingError, match=r"metric is 'acuracy', .*; did you mean 'accuracy'\?"):
+        Trainer(solver(), metric="acuracy", validate_every=1).fit(data, validation=data)
+
+
+def test_names_with_dots(session):
+    data = frame(session, 40).toDF("some.pixels", "its`label")
+    trainer = Trainer(solver(), steps=2, columns={"data": "some.pixels", "label": "its`label"})
+    trained = trainer.fit(data, validation=data)
+    predicted = trained.model.transform(data, columns={"data": "some.pixels"}, prefix="my.")
+    assert predicted.columns == ["some.pixels", "its`label", "my.ip"]
+    assert len(predicted.collect()) == 40
+    with pytest.raises(SparkError, match=r"column 'some.pixels' is null"):
+        trainer.fit(session.sql("SELECT binary(NULL) AS `some.pixels`, 1 AS `its``label`"))
+
+
+def test_a_net_that_is_given_stays_as_it_is(session):
+    net = Net(solver(steps=10))
+    before = np.array(net.get_weights().flat)
+    trained = Trainer(net, workers=1).fit(frame(session, 100))
+    assert trained.net is not net
+    np.testing.assert_array_equal(net.get_weights().flat, before)
+    np.testing.assert_array_equal(trained.net.get_weights().flat, flat(trained))
+    assert np.abs(flat(trained) - before).max() > 0.01
+
+
+def test_epochs_are_counted_from_the_records(session):
+    trained = Trainer(solver(), workers=2, epochs=3).fit(frame(session, 200))
+    assert trained.outcome.iteration == 3 * 200 // (2 * 20)
+
+
 def test_what_a_worker_says_reaches_the_driver(session):
     wrong = frame(session, 50).selectExpr("data", "17 as label")
     said = r"column 'label' holds 17, which is no class: .* \(partition \d, row \d+ of the training"
     with pytest.raises(SparkNetError, match=said):
         Trainer(solver(), workers=2).fit(wrong)
+
+
+def test_nets_that_cannot_be_trained(spark):
+    with pytest.raises(SettingError, match="training needs a solver"):
+        Trainer(NET).fit(rdd(spark, 50, 2))
+    with pytest.raises(SparkError, match="7 workers need as many slots"):
+        Trainer(solver(), workers=7).fit(rdd(spark, 50, 2))
+
+
+def test_fine_tuning_starts_from_weights(session, tmp_path):
+    net = Net(solver())
+    net.save(tmp_path / "start.caffemodel")
+    still = solver(steps=2).replace("base_lr: 0.05", "base_lr: 0")
+    trainer = Trainer(still, weights=tmp_path / "start.caffemodel")
+    trained = trainer.fit(frame(session, 100))
+    np.testing.assert_array_equal(flat(trained), np.asarray(net.get_weights().flat))
 
 
 def test_a_run_leaves_nothing_behind(spark):
@@ -193,6 +281,20 @@ def test_a_later_run_goes_on_from_the_newest_snapshot(session, tmp_path):
     alone = replace(trainer, workers=1, steps=70).fit(data, resume=True)
     assert [event["iteration"] for event in events(alone, "round")] == [65, 70]
     assert alone.outcome.samples == 7 * trained.outcome.samples / 6
+
+
+def test_patience_leaves_the_best_weights(session):
+    """Held-out labels that are all wrong: the more it learns, the worse; the first is the best."""
+    data = frame(session, 200)
+    wrong = frame(session, 100, seed=1).selectExpr("data", "(label + 1) % 4 AS label")
+    trainer = Trainer(solver(), validate_every=1, patience=2, metric="loss")
+    trained = trainer.fit(data, validation=wrong)
+    first = Trainer(solver(steps=10), validate_every=1).fit(data, validation=wrong)
+    outcome = trained.outcome
+    assert (outcome.reason, outcome.iteration, outcome.best) == ("patience", 30, 10)
+    assert events(trained, "stop")[0]["best"] == 10
+    assert outcome.metrics == first.outcome.metrics
+    np.testing.assert_array_equal(flat(trained), flat(first))
 
 
 def test_a_listener_that_fails_ends_the_run(session):

@@ -3,8 +3,10 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -50,6 +52,7 @@ OPTIMIZERS = {
     "adadelta": partial(torch.optim.Adadelta, lr=1.0),
     "rmsprop": partial(torch.optim.RMSprop, lr=0.01, momentum=0.5, centered=True),
 }
+Make = Callable[[Any], Any]
 
 
 def trained(workers, steps, strategy, **how):
@@ -159,9 +162,35 @@ def test_gradients_are_clipped_as_torch_clips_them():
             np.testing.assert_allclose(found, value, rtol=1e-4, atol=1e-5, err_msg=key)
 
 
+SCHEDULES = {
+    "step": lambda made: torch.optim.lr_scheduler.StepLR(made, 7, 0.5),
+    "cosine": lambda made: torch.optim.lr_scheduler.CosineAnnealingLR(made, 20),
+    "onecycle": lambda made: torch.optim.lr_scheduler.OneCycleLR(made, 0.2, 25),
+    "sequence": lambda made: torch.optim.lr_scheduler.SequentialLR(
+        made,
+        [
+            torch.optim.lr_scheduler.LinearLR(made, 0.1, total_iters=5),
+            torch.optim.lr_scheduler.ExponentialLR(made, 0.9),
+        ],
+        [5],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_a_schedule_is_that_of_the_loop(name):
+    module, make = perceptron(), OPTIMIZERS["momentum"]
+    (learner,) = trained(
+        1, 25, Averaging(), optimizer=make, module=module, schedule=SCHEDULES[name]
+    )
+    plain(module, make, batches(25, 12), schedule=SCHEDULES[name])
+    for key, value in values(module).items():
+        np.testing.assert_array_equal(values(learner.flat.module)[key], value, err_msg=key)
+
+
 def test_a_schedule_is_a_function_of_the_iteration():
     made = OPTIMIZERS["momentum"](list(perceptron().parameters()))
-    rates = ScheduledRates(made, lambda made: torch.optim.lr_scheduler.StepLR(made, 7, 0.5))
+    rates = ScheduledRates(made, SCHEDULES["step"])
     told = [rates.at(iteration)[0]["lr"] for iteration in range(3000)]
     assert told == pytest.approx([0.1 * 0.5 ** (at // 7) for at in range(3000)])
     for at in (2999, 2500, 30, 0, 13):  # nearby, and further back than is remembered

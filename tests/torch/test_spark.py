@@ -1,5 +1,6 @@
 """Modules trained and used on a local Spark, whose tasks are processes of their own."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -20,8 +21,10 @@ from sparknet.torch.modules.flat_module import FlatModule
 from sparknet.training import (
     BMUF,
     AllReduce,
+    Auto,
     Averaging,
     DiLoCo,
+    Downpour,
     DynamicAveraging,
     ElasticAveraging,
     SlowMo,
@@ -60,14 +63,24 @@ def predicted(model, data):
     return np.array([row.output for row in model.transform(data).select("output").collect()])
 
 
-def test_a_resnet(session):
+STRATEGIES = [Averaging(), DiLoCo(steps=10), AllReduce()]
+NAMES = [one.name for one in STRATEGIES]
+
+
+def test_the_resnet_is_the_one_that_people_know():
+    """torchvision's documentation: resnet18 has 11,689,512 parameters."""
+    assert sum(one.numel() for one in nets.ResNet18().parameters()) == 11_689_512
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=NAMES)
+def test_a_resnet(session, strategy):
     pixels, labels = nets.pictures(96)
     data = frame(session, "x", pixels, labels)
     trainer = Trainer(
         module=nets.resnet18(),
         loss=nn.CrossEntropyLoss(),
         optimizer=SGD,
-        strategy=Averaging(steps=5),
+        strategy=replace(strategy, steps=5),
         workers=2,
         batch_size=8,
         steps=30,
@@ -80,7 +93,8 @@ def test_a_resnet(session):
     np.testing.assert_allclose(made, computed(trained.module, pixels), rtol=1e-3, atol=1e-3)
 
 
-def test_a_transformer_of_tokens(session):
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=NAMES)
+def test_a_transformer_of_tokens(session, strategy):
     tokens, labels = nets.texts(256)
     data = frame(session, "tokens", tokens, labels, "int")
     module = nets.make_module(nets.Transformer)
@@ -88,7 +102,7 @@ def test_a_transformer_of_tokens(session):
         module=module,
         loss=nn.functional.cross_entropy,
         optimizer=torch.optim.AdamW(module.parameters(), lr=0.01),
-        strategy=DiLoCo(steps=10),
+        strategy=strategy,
         workers=2,
         batch_size=32,
         steps=60,
@@ -107,7 +121,8 @@ def test_a_transformer_of_tokens(session):
     np.testing.assert_allclose(made, predicted(model, data), rtol=1e-5, atol=1e-6)
 
 
-def test_an_lstm_of_sequences(session):
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=NAMES)
+def test_an_lstm_of_sequences(session, strategy):
     steps, sums = nets.sequences(256)
     rows = list(zip(steps.tolist(), sums.tolist(), strict=True))
     data = session.createDataFrame(rows, "pairs array<array<float>>, label double")
@@ -115,7 +130,7 @@ def test_an_lstm_of_sequences(session):
         module=lambda: nets.make_module(nets.Recurrent),
         loss=nn.MSELoss(),
         optimizer=ADAM,
-        strategy=AllReduce(),
+        strategy=strategy,
         workers=2,
         batch_size=32,
         steps=100,
@@ -170,6 +185,13 @@ def test_the_weights_are_those_of_virtual_workers(session, points, strategy):
     there = Trainer(steps=10, **how).fit(data)
     np.testing.assert_array_equal(there.weights.flat.numpy(), here.weights.flat.numpy())
     assert not np.array_equal(here.weights.flat.numpy(), FlatModule(how["module"]).weights.numpy())
+
+
+@pytest.mark.parametrize("strategy", [Downpour(), Auto()], ids=lambda one: one.name)
+def test_what_depends_on_timing_learns(session, points, strategy):
+    how = {**SMALL, "module": perceptron(), "strategy": strategy, "steps": 60}
+    trained = Trainer(**how).fit(points[0], points[0])
+    assert trained.outcome.metrics["accuracy"] > 0.85
 
 
 def test_tasks_that_take_turns_on_a_device(session):

@@ -13,6 +13,7 @@ from torch import nn
 import sparknet
 from sparknet.errors import SettingError
 from sparknet.training import Cluster, simulate
+from sparknet.training.strategies import STRATEGIES
 from tests.torch.modules import LABELS, POINTS
 
 DATA = {"input": POINTS, "label": LABELS}
@@ -47,6 +48,14 @@ def test_the_bits_are_those_of_processes(strategy):
     assert virtual.outcome.metrics == real.outcome.metrics
     begun, last = virtual.history.of_kind("start")[0], virtual.history.of_kind("round")[-1]
     assert last["time"] - begun["time"] == pytest.approx(20 * 0.5, abs=0.1)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_strategy_learns(strategy):
+    made = more_settings(steps=60)
+    trained = simulate(cluster=Cluster(step=0.01, latency=0.001), strategy=strategy, **made)
+    assert trained.outcome.metrics["accuracy"] > 0.85
+    assert trained.module is not made["module"]
 
 
 def test_lost_workers_cost_time_alone():

@@ -8,10 +8,13 @@ import pytest
 
 import sparknet
 from sparknet import Net
+from sparknet.cli import main
 from sparknet.errors import SettingError
 from sparknet.loaders import Preprocessing
+from sparknet.net.model_inputs import ModelInputs
 from sparknet.net.recipe import Recipe, multiply, replace_head
 from sparknet.onnx import read_model, write_model
+from sparknet.proto import read_model as read_weights
 from sparknet.spark import SparkModel
 from tests.onnx.graphs import Array, draw, graph, node, onnx
 
@@ -153,6 +156,19 @@ def test_the_names_of_a_folders_classes_are_kept(tmp_path):
         assert next(iter(other.values()))[0][0]["name"] == "a"
     again = sparknet.train(tmp_path / "tuned.onnx", rows(), head=3, steps=1)
     assert again.net.labels == ()
+
+
+def test_on_the_command_line(model, tmp_path):
+    x, labels = rows()
+    np.savez(tmp_path / "rows.npz", x=x, label=labels)
+    out = tmp_path / "tuned.caffemodel"
+    words = f"train -model {model} --head 3 --lr-mult conv=0 --data {tmp_path}/rows.npz --steps 3"
+    for flag, how in (("--scale=0.5", Preprocessing(scale=0.5)), ("--steps=3", None)):
+        assert main([*words.split(), flag, "--out", str(out)]) == 0
+        assert (ModelInputs.beside(out) or ModelInputs()).preprocessing == how
+    found = read_weights(out).by_name()
+    assert found["head"][0].shape == (3, 4)
+    np.testing.assert_array_equal(found["conv"][0], read_model(model).by_name()["conv"][0])
 
 
 def test_images_are_made_as_the_file_says(tmp_path):

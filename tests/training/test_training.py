@@ -29,7 +29,7 @@ from sparknet.native import threads
 from sparknet.net import Net
 from sparknet.proto import parse_net, write_text
 from sparknet.training.local_training import train
-from sparknet.training.strategies import Averaging
+from sparknet.training.strategies import AllReduce, Averaging, DynamicAveraging
 from sparknet.training.workers import local as local_launcher
 from tests.goldens import ROOT
 from tests.training import small
@@ -140,6 +140,22 @@ def test_a_net_whose_shape_the_data_tells():
     assert trained.net.copy().get_weights().allclose(trained.weights)
 
 
+@pytest.mark.parametrize("strategy", [Averaging(4, momentum="average"), AllReduce(),
+                                      DynamicAveraging(0.2, 4)], ids=repr)  # fmt: skip
+def test_processes_do_what_threads_do(strategy):
+    """Over sockets between processes the bits are those over threads."""
+    from sparknet.training.schedule import RunPlan
+    from sparknet.training.workers.rounds import work
+
+    solver = small.settings(TEXT, middle=small.BATCH_NORM)
+    group = [small.learner(rank, 3, TEXT, middle=small.BATCH_NORM) for rank in range(3)]
+    small.together(3, lambda rank, comm: work(group[rank], strategy, comm, RunPlan(steps=14)))
+    trained = train(
+        solver, ARRAYS, workers=3, strategy=strategy, steps=14, seed=3, threads=threads()
+    )
+    assert np.array_equal(weights(trained), small.weights(group[0]))
+
+
 def test_what_it_gives(tmp_path):
     """Data from block files, validation, patience, events, weights to begin with."""
     file = tmp_path / "records.blocks"
@@ -167,6 +183,26 @@ def test_what_it_gives(tmp_path):
     trained.weights.save(model)
     again = train(SOLVER, ARRAYS, workers=2, weights=model, steps=0)
     assert np.array_equal(weights(again), weights(trained))
+
+
+def test_settings_are_checked_before_anything_starts(tmp_path):
+    for wrong, message in (
+        ({"workers": 0}, "workers must be at least 1, not 0"),
+        ({"strategy": "avg"}, "no strategy 'avg'"),
+        ({"steps": 3, "epochs": 1}, "steps or epochs"),
+        ({"steps": 3, "resume": True}, "resume needs snapshots"),
+        ({"steps": 3, "keep": 0}, "keep must be at least 1"),
+    ):
+        with pytest.raises(SettingError, match=message):
+            train(SOLVER, ARRAYS, **wrong)
+    with pytest.raises(SettingError, match="training needs a solver"):
+        train(SOLVER.net_param, ARRAYS, steps=1)
+    with pytest.raises(SettingError, match="this int is not data"):
+        train(SOLVER, 3, steps=1)
+    with pytest.raises(DataError, match="no column 't'"):
+        train(SOLVER, {"x": ARRAYS["x"]}, steps=1)
+    with pytest.raises(FileError, match="nowhere: does not exist"):
+        train(SOLVER, "nowhere", steps=1)
 
 
 def test_a_frame_of_pandas_trains_as_its_columns_do():
@@ -208,6 +244,14 @@ def test_a_listener_that_fails_ends_it():
     with pytest.raises(ListenerError, match=f"^{said}$") as found:
         train(SOLVER, ARRAYS, workers=2, steps=100_000, on_event=fail)
     assert isinstance(found.value.__cause__, LookupError)
+
+
+def test_a_silent_worker(monkeypatch):
+    """One that hangs is taken for lost after the deadline, and ended."""
+    monkeypatch.setattr(local_launcher, "PROGRAM", "tests.training.dying")
+    monkeypatch.setenv("DYING", "silent:1:9")
+    with pytest.raises(PeerLost, match=r"worker 1 on 127.* is lost: .*\(worker 0\)"):
+        train(SOLVER, ARRAYS, workers=2, steps=40, deadline=2.0)
 
 
 PLACES = ["computing:1:9", "computing:0:9", "sending:1:17", "receiving:1:17", "receiving:0:34",
@@ -358,3 +402,12 @@ def test_workers_do_not_outlive_who_started_them(tmp_path):
     rest = parent.stdout.read()  # ends when the last worker, which holds it too, has ended
     assert rest == ""
     assert not list(home.iterdir())
+
+
+def test_training_without_an_end_is_refused():
+    said = "training has no end: give steps, epochs or seconds, or max_iter in the solver"
+    with pytest.raises(SettingError, match=said):
+        train(SOLVER, ARRAYS, workers=1)
+    with pytest.raises(SettingError, match=said):
+        train(SOLVER, ARRAYS, workers=1, validation=ARRAYS, validate_every=1, patience=2)
+    assert train(SOLVER, ARRAYS, workers=1, steps=0).outcome.iteration == 0

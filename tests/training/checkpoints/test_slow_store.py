@@ -15,13 +15,16 @@ from sparknet.comm.wire import HMAC
 from sparknet.training.checkpoints.store import Buffer, FolderStore
 from sparknet.training.driver.driver import Driver, DriverStore
 from sparknet.training.driver.rendezvous import Presence
+from sparknet.training.local_training import train
 from sparknet.training.schedule import Hooks, RunPlan
 from sparknet.training.strategies import Averaging
 from sparknet.training.virtual.cluster import Cluster
 from sparknet.training.virtual.comm import VirtualComm, perform
+from sparknet.training.workers import local as local_launcher
 from sparknet.training.workers.rounds import work
 from tests.training import small
 from tests.training.checkpoints.test_failing_store import WORKERS, readable
+from tests.training.test_changing import ARRAYS, SOLVER, of_kind
 from tests.training.test_training import nothing_is_left  # noqa: F401
 
 
@@ -64,6 +67,24 @@ def test_a_slow_store_costs_its_time_and_nothing_else(tmp_path):
     spent = [one["seconds"] for one in events if one["event"] == "snapshot"]
     usual = [one["seconds"] for one in quick if one["event"] == "snapshot"]
     assert np.subtract(spent, usual) == pytest.approx([1000.0] * 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("settings", [{}, {"min_hosts": 2, "leave_behind": 20.0}], ids=str)
+def test_a_store_slower_than_the_deadline(settings, tmp_path, monkeypatch):
+    """Nobody is lost or left behind meanwhile: all send heartbeats, and nobody is in a round."""
+    monkeypatch.setattr(local_launcher, "PROGRAM", "tests.training.slowly")
+    monkeypatch.setenv("SLOWLY", "storing:1:1.5")
+    settings |= {"workers": 2, "steps": 8, "strategy": Averaging(2), "deadline": 1.0}
+    expected = train(SOLVER, ARRAYS, **settings)
+    trained = train(SOLVER, ARRAYS, **settings, snapshots=tmp_path, snapshot_every=3)
+    np.testing.assert_array_equal(
+        np.asarray(trained.weights.flat), np.asarray(expected.weights.flat)
+    )
+    assert of_kind(trained, "lost", "behind", "failure", "unsaved") == []
+    saved = of_kind(trained, "snapshot")
+    assert [event["round"] for event in saved] == [3, 4]
+    assert min(event["seconds"] for event in saved) > 1.5
 
 
 class Waiting(FolderStore):

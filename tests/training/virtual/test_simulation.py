@@ -8,7 +8,7 @@ from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
 from sparknet.net import Net
 from sparknet.net.learner import NetFeed, SolverLearner
-from sparknet.training import Cluster, simulate
+from sparknet.training import Cluster, simulate, train
 from sparknet.training.schedule import RunPlan
 from sparknet.training.strategies import (
     BMUF,
@@ -85,6 +85,20 @@ def test_one_virtual_worker_is_plain_training():
     made = simulate(chosen, small.records(), workers=1, steps=STEPS, shuffle=False)
     net.train(STEPS)
     assert np.array_equal(np.asarray(made.weights.flat), np.asarray(net.get_weights().flat))
+
+
+@pytest.mark.parametrize("strategy", [AllReduce(), Averaging(5)], ids=repr)
+def test_processes_end_with_the_same_weights(strategy):
+    given = {
+        "workers": 2,
+        "strategy": strategy,
+        "steps": STEPS,
+        "validation": small.records(20),
+    }
+    made = simulate(solver(), small.records(), **given)
+    trained = train(solver(), small.records(), **given)
+    assert np.array_equal(np.asarray(made.weights.flat), np.asarray(trained.weights.flat))
+    assert made.outcome.metrics == pytest.approx(trained.outcome.metrics, rel=1e-6)
 
 
 # -- time ------------------------------------------------------------------------------------
@@ -228,6 +242,15 @@ def test_an_error_of_a_worker_is_raised():
         simulate(chosen, small.records(), workers=3, steps=50)
 
 
+def test_a_listener_that_fails_ends_the_run():
+    def fail(event):
+        if event["event"] == "round":
+            raise ValueError("no more")
+
+    with pytest.raises(RuntimeError, match="on_event failed at the event 'round'"):
+        simulate(solver(), small.records(), workers=3, steps=50, on_event=fail)
+
+
 @pytest.mark.parametrize(
     ("settings", "wrong"),
     [
@@ -256,6 +279,6 @@ def test_workers_are_a_whole_number(workers, wrong):
 
 
 def test_many_workers_meet_in_the_order_of_their_ranks():
-    made = simulate(solver(), small.records(), workers=64, strategy=Averaging(1), steps=2)
-    assert [event["samples"] for event in rounds(made)] == [64 * 8] * 2
-    assert len(rounds(made)[0]["workers"]) == 64
+    made = simulate(solver(), small.records(), workers=256, strategy=Averaging(1), steps=2)
+    assert [event["samples"] for event in rounds(made)] == [256 * 8] * 2
+    assert len(rounds(made)[0]["workers"]) == 256
