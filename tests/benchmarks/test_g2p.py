@@ -136,4 +136,4 @@ def test_the_table_says_who_wins(monkeypatch):
     rows = [[str(cell) for cell in row] for row in part.tables[0].rows]
     assert rows[0] == ["g2p-en's own weights", "25.0", "20.0", "6.2", "25.0"]
     assert rows[1] == ["trained here", "40.0", "35.0", "12.5", "40.0"]
-    assert "g2p-en wins by 15.0 points of words" in part.text()
+    assert "g2p-en wins by 15.0 points of the words held out. The train.py" in part.text()
