@@ -22,8 +22,8 @@ TESTS_OF = runpy.run_path(str(SCRIPT))["tests_of"]
         ),
         (
             "native/layers/pooling.cpp",
-            "tests/layers/test_pooling.py",
-            "tests/layers/test_normalization.py",
+            "tests/caffe/layers/test_pooling.py",
+            "tests/caffe/layers/test_bn.py",
         ),
         (
             "native/convolution/choose.cpp",
