@@ -104,7 +104,15 @@ def arrays(
 
 
 def _check_features(values: pa.Array, features: Sequence[str]) -> None:
-    """SparkError naming the first of the columns in a record that has no finite number."""
+    """SparkError naming the first of the columns in a record that has no finite number.
+
+    A list that is no record of these columns, or another type, is a column of the user's own."""
+    import pyarrow.types as kind
+
+    if not (kind.is_list(values.type) or kind.is_fixed_size_list(values.type)):
+        return
+    if len(values.flatten()) != len(values) * len(features):
+        return
     for place, name in enumerate(features):
         numbers = values.flatten()[place :: len(features)]
         check_finite(column(numbers, name, ()), name)

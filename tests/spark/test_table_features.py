@@ -8,9 +8,10 @@ import pytest
 from sparknet import SolverParams, load, train
 from sparknet.cli import main
 from sparknet.errors import DataError, FileError, SparkError, SparkNetError
+from sparknet.predict.input_columns import InputSpec, arrays
 
 pd = pytest.importorskip("pandas")
-pytest.importorskip("pyarrow")
+pa = pytest.importorskip("pyarrow")
 
 NET = """
 layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 16 dim: 2 } } }
@@ -90,6 +91,17 @@ def test_spark_predicts_from_a_table(saved, spark):
     odd = frame.selectExpr("height", "nullif(id, 7) AS age", "id")
     row = SparkModel(folder / "model").transform(odd, invalid="null", reason="why").where("id = 7")
     assert row.first().why == "column 'age' is null: fill such rows, or filter them out"
+
+
+@pytest.mark.parametrize(
+    ("values", "name"),
+    [([[1.0, 2.0], [None, 3.0]], "age"), ([b"xx", b"xxx"], "data"), ([1.0, None], "data")],
+    ids=["features", "bytes", "numbers"],
+)
+def test_an_error_names_a_column_that_is_there(values, name):
+    batch = pa.record_batch([pa.array(values)], ["data"])
+    with pytest.raises(SparkError, match=f"^column '{name}' "):
+        arrays(batch, {"data": "data"}, {"data": InputSpec((2,), features=("age", "height"))})
 
 
 def test_spark_trains_on_a_table(saved, spark, tmp_path):
