@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -90,8 +90,9 @@ class Reading:
             values_by_name.keys() - self.images.keys(),
             self.net.is_open,
         )
-        self.uses = Counter(name for node in self.nodes for name in node.inputs)
-        self.uses.update(source.outputs)
+        self.readers: defaultdict[str, list[OnnxNode]] = defaultdict(list)
+        self.uses: Counter[str] = Counter()
+        self._note_uses(self.nodes, source.outputs)
         self.held: Counter[str] = Counter()
         """How often each blob is read, by all its names."""
         self.unrounded: list[str] = []
@@ -141,6 +142,13 @@ class Reading:
                 if name:
                     self.bind(name, value)
 
+    def _note_uses(self, nodes: Sequence[OnnxNode], outputs: Sequence[str]) -> None:
+        for node in nodes:
+            self.uses.update(node.inputs)
+            for name in node.inputs:
+                self.readers[name].append(node)
+        self.uses.update(outputs)
+
     def _branch(self, node: OnnxNode) -> list[Value]:
         """Return the results of one branch of an If, whose condition is known."""
         condition = self.values[node.inputs[0]]
@@ -155,16 +163,16 @@ class Reading:
         branch = node.attributes.get("then_branch" if condition.any() else "else_branch")
         if not isinstance(branch, Branch):
             raise self.source.refuse(node, "it lacks a branch")
-        self.uses.update(name for one in branch.nodes for name in one.inputs)
-        self.uses.update(branch.outputs)
+        self._note_uses(branch.nodes, branch.outputs)
         self.values.update(branch.constants)
-        available = set(self.values)
+        made = set[str]()
         for one in branch.nodes:
-            missing = next((name for name in one.inputs if name and name not in available), None)
+            read = (name for name in one.inputs if name and name not in self.values)
+            missing = next((name for name in read if name not in made), None)
             if missing is not None:
                 problem = f"it reads '{clean(missing)}', which nothing before it makes"
                 raise self.source.refuse(one, problem)
-            available.update(one.outputs)
+            made.update(one.outputs)
         self._run(branch.nodes)
         missing_output = next((name for name in branch.outputs if name not in self.values), None)
         if missing_output is not None:
@@ -366,6 +374,7 @@ class Reading:
         if not self.source.outputs:
             raise FileError(self.source.path, "has no outputs")
         blobs: dict[str, str] = {}
+        taken = set[str]()
         for name in dict.fromkeys(self.source.outputs):
             value = self.values.get(name)
             if value is None:
@@ -375,20 +384,18 @@ class Reading:
             try:
                 blob = step.blob()
                 fed = blob.name in self.source.inputs and blob.name != name
-                if fed or blob.name in blobs.values() or self.net.is_read(blob):
+                if fed or blob.name in taken or self.net.is_read(blob):
                     blob = step.layer("Power", [blob], part="copy")
                     self.net.move_up(blob)
             except MALFORMED as error:
                 raise self.source.refuse(node, _problem(error)) from error
             blobs[name] = blob.name
-        for name, old in blobs.items():
-            if name in self.net.blobs and old != name:
-                # A blob that lies in another order, or another output.
-                free = self.net.unique(f"{name}_stored", "blob")
-                self.net.rename(name, free)
-                blobs.update({one: free for one, its in blobs.items() if its == name})
-            if blobs[name] != name:
-                self.net.rename(blobs[name], name)
+            taken.add(blob.name)
+        new = {old: name for name, old in blobs.items() if old != name}
+        for name in list(new.values()):
+            if name in self.net.blobs and name not in new:  # A blob that lies in another order.
+                new[name] = self.net.unique(f"{name}_stored", "blob")
+        self.net.rename(new)
 
 
 def _problem(error: Exception) -> str:

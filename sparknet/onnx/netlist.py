@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -99,6 +100,8 @@ class Netlist:
     layers: list[NetLayer] = field(default_factory=list)
     blobs: dict[str, Computed] = field(default_factory=dict)
     makers: dict[str, NetLayer] = field(default_factory=dict)
+    readers: Counter[str] = field(default_factory=Counter)
+    """How many bottoms each blob is."""
     sizes: dict[int, Size] = field(default_factory=dict)
     """The sizes that depend on open ones, by their examples."""
     places: dict[str, tuple[Computed, int]] = field(default_factory=dict)
@@ -108,6 +111,7 @@ class Netlist:
     left_over: set[str] = field(default_factory=set)
     """Tops of Slice that no reader has been given yet."""
     _names: set[str] = field(default_factory=set)
+    _numbers: dict[str, int] = field(default_factory=dict)
 
     def add(
         self,
@@ -138,6 +142,7 @@ class Netlist:
                 _fail(f"an array of the shape {list(array.shape)} is none of {list(param.shape)}")
             entry.arrays.append(np.asarray(array.reshape(param.shape), np.float32, order="C"))
         self.layers.append(entry)
+        self.readers.update(parameter.bottom)
         blobs = []
         for top, shape in zip(parameter.top, plan.tops, strict=True):
             self.makers[top] = entry
@@ -210,6 +215,7 @@ class Netlist:
 
     def remove(self, layer: NetLayer) -> None:
         self.layers.remove(layer)
+        self.readers.subtract(layer.parameter.bottom)
         for top in layer.parameter.top:
             del self.blobs[top], self.makers[top]
             self._names.discard(f"blob {top}")
@@ -217,7 +223,7 @@ class Netlist:
         self._names.discard(f"layer {layer.parameter.name}")
 
     def is_read(self, blob: Computed) -> bool:
-        return any(blob.name in layer.parameter.bottom for layer in self.layers)
+        return self.readers[blob.name] > 0
 
     def move_up(self, blob: Computed) -> None:
         """Move the last layer, which makes this blob, behind the maker of its bottom."""
@@ -227,32 +233,37 @@ class Netlist:
 
     def unique(self, name: str, kind: str) -> str:
         """Return a name that no other layer or blob has."""
-        candidate, number = name, 1
+        candidate, number = name, self._numbers.get(f"{kind} {name}", 1)
         while f"{kind} {candidate}" in self._names:
             number += 1
             candidate = f"{name}_{number}"
+        self._numbers[f"{kind} {name}"] = number
         self._names.add(f"{kind} {candidate}")
         return candidate
 
-    def rename(self, old: str, new: str) -> None:
-        """Give a blob another name, everywhere."""
+    def rename(self, new: Mapping[str, str]) -> None:
+        """Give blobs other names, everywhere."""
         for layer in self.layers:
             for names in (layer.parameter.bottom, layer.parameter.top):
                 for place, name in enumerate(names):
-                    if name == old:
-                        names[place] = new
-        blob = self.blobs.pop(old)
-        if new in self.blobs:  # The blob is written over, and holds these values in the end.
-            blob.step = self.blobs[new].step
-        self.blobs[new] = blob
-        self.makers[new] = self.makers.pop(old)
-        blob.name = new
+                    if name in new:
+                        names[place] = new[name]
+        moved = [
+            (name, self.blobs.pop(old), self.makers.pop(old), self.readers.pop(old, 0))
+            for old, name in new.items()
+        ]
+        for name, blob, maker, readers in moved:
+            if name in self.blobs:  # The blob is written over, and holds these values in the end.
+                blob.step = self.blobs[name].step
+            self.blobs[name] = blob
+            self.makers.setdefault(name, maker)
+            self.readers[name] += readers
+            blob.name = name
 
     def silence(self, keep: set[str]) -> None:
         """Let no blob be left over that is not an output."""
-        used = {name for layer in self.layers for name in layer.parameter.bottom}
-        unused = [top for layer in self.layers for top in layer.parameter.top]
-        unread = [self.blobs[top] for top in unused if top not in used and top not in keep]
+        tops = [self.blobs[top] for layer in self.layers for top in layer.parameter.top]
+        unread = [top for top in tops if not self.is_read(top) and top.name not in keep]
         if unread:
             self.add("Silence", unread, name="silence", tops=())
             silence = self.layers.pop()
@@ -261,23 +272,19 @@ class Netlist:
 
     def work_in_place(self, keep: set[str]) -> None:
         """Let layers that can write over the blob that only they read do so."""
-        readers: dict[str, int] = {}
-        for layer in self.layers:
-            for name in layer.parameter.bottom:
-                readers[name] = readers.get(name, 0) + 1
-        for layer in self.layers:
+        new: dict[str, str] = {}
+        for layer in reversed(self.layers):
             if not layer.layer.works_in_place or len(layer.parameter.bottom) != 1:
                 continue
             bottom, top = layer.parameter.bottom[0], layer.parameter.top[0]
             maker = self.makers.get(bottom)
-            free = readers[bottom] == 1 and bottom not in keep and maker is not None
+            free = self.readers[bottom] == 1 and bottom not in keep and maker is not None
             same = self.blobs[bottom].stored == self.blobs[top].stored
             if layer.layer.score_function and top in keep:
                 continue  # scores beside probabilities tell that these are labels
             if free and same and maker is not None and not _is_view(maker):
-                self.rename(bottom, top)
-                readers[top] = readers.get(top, 0)
-                self.makers[top] = layer
+                new[bottom] = new.get(top, top)
+        self.rename(new)
 
     def model(self, usual: Mapping[int, int]) -> Model:
         """Return the net for these open sizes, and its weights."""

@@ -183,8 +183,7 @@ class Step:
 
     def readers_of(self, place: int) -> list[OnnxNode]:
         """Return the nodes that read an output."""
-        name = self.node.outputs[place]
-        return [node for node in self.reading.nodes if name in node.inputs]
+        return self.reading.readers[self.node.outputs[place]]
 
     # -- layers --------------------------------------------------------------------------
 

@@ -215,9 +215,15 @@ def nodes(count, folder):
     onnx = pytest.importorskip("onnx", reason="onnx is not installed")
     helper, path = onnx.helper, folder / f"{count}.onnx"
     ends = [helper.make_tensor_value_info(f"b{n}", 1, [1, 3]) for n in (0, count)]
-    made = [helper.make_node("Relu", [f"b{n}"], [f"b{n + 1}"]) for n in range(count)]
+    values = [helper.make_tensor("s", 1, [], [0.1]), helper.make_tensor("z", 2, [], [128])]
+    made = []
+    for n in range(count):  # an output in the middle, which Caffe's nets copy
+        made.append(helper.make_node("Relu", [f"b{n}"], [f"r{n}"]))
+        made.append(helper.make_node("QuantizeLinear", [f"r{n}", "s", "z"], [f"q{n}"]))
+        made.append(helper.make_node("DequantizeLinear", [f"q{n}", "s", "z"], [f"b{n + 1}"]))
+        ends.append(helper.make_tensor_value_info(f"r{n}", 1, [1, 3]))
     opset = helper.make_opsetid("", 17)
-    graph = helper.make_graph(made, "chain", ends[:1], ends[1:])
+    graph = helper.make_graph(made, "chain", ends[:1], ends[1:], values)
     path.write_bytes(helper.make_model(graph, opset_imports=[opset]).SerializeToString())
     return lambda: read_onnx(path)
 
@@ -263,6 +269,7 @@ LINEAR: dict[str, tuple[Make, int]] = {
 
 
 @pytest.mark.filterwarnings("ignore::sparknet.proto.UnknownWarning")
+@pytest.mark.filterwarnings("ignore::sparknet.onnx.OnnxWarning")
 @pytest.mark.parametrize("reader", LINEAR)
 def test_four_times_as_much_takes_four_times_as_long(reader, tmp_path):
     make, count = LINEAR[reader]

@@ -128,7 +128,7 @@ def gather_places(
         # Values that were picked before: both at once.
         net, picked = step.reading.net, list(maker.options.index)
         source = net.blobs[maker.parameter.bottom[0]]
-        if not any(x.name in one.parameter.bottom for one in net.layers):
+        if not net.is_read(x):
             net.remove(maker)
         return gather_places(step, source, axis, [picked[one] for one in places], part)
     return step.layer("Gather", [x], part=part, axis=axis, index=places)
