@@ -33,15 +33,15 @@ else()
   set(CMAKE_REQUIRED_FLAGS -Werror)
   # Of AVX-512 the part that Skylake's servers have, for which GCC has had a name since version 12:
   # loops over bfloat16 need vectors of 16 bits.
-  foreach(best IN ITEMS "arch=x86-64-v4" avx512f)
-    string(MAKE_C_IDENTIFIER "SPARKNET_HAS_${best}" has)
+  foreach(sets IN ITEMS "\"arch=x86-64-v3\",\"arch=x86-64-v4\"" "\"avx2\",\"avx512f\"")
+    string(MAKE_C_IDENTIFIER "SPARKNET_HAS_${sets}" has)
     check_c_source_compiles(
-      "__attribute__((target_clones(\"default\", \"avx2\", \"${best}\")))
+      "__attribute__((target_clones(\"default\", ${sets})))
        static int twice(int x) { return 2 * x; }
        int main(int count, char **words) { return twice(count) + (words == 0); }"
       ${has})
     if(${has})
-      target_compile_definitions(sparknet_flags INTERFACE "SPARKNET_BEST=\"${best}\"")
+      target_compile_definitions(sparknet_flags INTERFACE "SPARKNET_SETS=${sets}")
       break()
     endif()
   endforeach()

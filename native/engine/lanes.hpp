@@ -13,14 +13,17 @@ namespace sn {
 
 using Lanes = float __attribute__((vector_size(64)));
 constexpr int64_t lanes = 16;
+// What AVX2 has. Of wider vectors compilers keep the parts in memory there.
+using HalfLanes = float __attribute__((vector_size(32)));
 
 namespace detail {
 using Words = uint32_t __attribute__((vector_size(64)));
 using Halves = uint16_t __attribute__((vector_size(32)));
 }  // namespace detail
 
-SN_INLINE Lanes lanes_of(const float* from) {
-    Lanes found;
+template <class Vector = Lanes>
+SN_INLINE Vector lanes_of(const float* from) {
+    Vector found;
     std::memcpy(&found, from, sizeof found);
     return found;
 }
@@ -68,7 +71,8 @@ SN_INLINE void put_rounded(Lanes values, T* to) {
     std::memcpy(to, &bytes, sizeof bytes);
 }
 
-SN_INLINE void put(Lanes values, float* to) {
+template <class Vector>
+SN_INLINE void put(Vector values, float* to) {
     std::memcpy(to, &values, sizeof values);
 }
 

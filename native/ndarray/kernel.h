@@ -4,12 +4,12 @@
 
 /*
  * SN_KERNEL: compiled for several instruction sets, the best of which is chosen at run time;
- * SPARKNET_BEST names the newest (cmake/Flags.cmake).
+ * SPARKNET_SETS names the newer ones (cmake/Flags.cmake).
  * They are named by their features: with a processor's name, as in "arch=haswell", GCC 12 chooses
  * them on exactly that processor.  Sanitizers do not support the resolvers that this needs.
  */
-#if defined(SPARKNET_BEST)
-#define SN_KERNEL __attribute__((target_clones("default", "avx2", SPARKNET_BEST)))
+#if defined(SPARKNET_SETS)
+#define SN_KERNEL __attribute__((target_clones("default", SPARKNET_SETS)))
 #else
 #define SN_KERNEL
 #endif

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "../instructions.hpp"
 #include "../lanes.hpp"
 #include "../parallel.hpp"
 
@@ -10,8 +11,9 @@ namespace sn {
 
 namespace {
 // Columns that are computed together: their sums stay in registers.
+template <class Vector>
 constexpr int64_t columns_at_once(int64_t rows) {
-    return rows <= 4 ? 4 : 2;
+    return rows * int64_t{sizeof(Lanes) / sizeof(Vector)} <= 6 ? 4 : 2;
 }
 
 struct Operands {
@@ -20,23 +22,25 @@ struct Operands {
     float* y;
 };
 
-SN_INLINE float sum_of(Lanes values) {
-    for (int64_t half = lanes / 2; half > 0; half /= 2)
+template <class Vector>
+SN_INLINE float sum_of(Vector values) {
+    for (int64_t half = sizeof(Vector) / sizeof(float) / 2; half > 0; half /= 2)
         for (int64_t i = 0; i < half; ++i) values[i] += values[i + half];
     return values[0];
 }
 
 // Neighbouring columns, from `first` on.
-template <int64_t rows, int64_t width>
+template <class Vector, int64_t rows, int64_t width>
 SN_INLINE void multiply_columns(const Operands& of, int64_t first) {
-    Lanes sums[width][rows] = {};
+    constexpr int64_t lanes = sizeof(Vector) / sizeof(float);
+    Vector sums[width][rows] = {};
     const float* matrix = of.matrix + first * of.depth;
     const int64_t whole = of.depth / lanes * lanes;
     for (int64_t k = 0; k < whole; k += lanes) {
-        Lanes x[rows];
-        for (int64_t r = 0; r < rows; ++r) x[r] = lanes_of(of.x + r * of.depth + k);
+        Vector x[rows];
+        for (int64_t r = 0; r < rows; ++r) x[r] = lanes_of<Vector>(of.x + r * of.depth + k);
         for (int64_t c = 0; c < width; ++c) {
-            const Lanes factor = lanes_of(matrix + c * of.depth + k);
+            const auto factor = lanes_of<Vector>(matrix + c * of.depth + k);
             for (int64_t r = 0; r < rows; ++r) sums[c][r] += factor * x[r];
         }
     }
@@ -49,29 +53,31 @@ SN_INLINE void multiply_columns(const Operands& of, int64_t first) {
         }
 }
 
-template <int64_t rows>
+template <class Vector, int64_t rows>
 void multiply(const Operands& of) {
-    constexpr int64_t together = columns_at_once(rows);
+    constexpr int64_t together = columns_at_once<Vector>(rows);
     parallel((of.columns + together - 1) / together,
              [=](int64_t begin, int64_t end) __attribute__((always_inline)) {
                  const int64_t stop = std::min(end * together, of.columns);
                  int64_t c = begin * together;
                  for (; c + together <= stop; c += together)
-                     multiply_columns<rows, together>(of, c);
-                 for (; c < stop; ++c) multiply_columns<rows, 1>(of, c);
+                     multiply_columns<Vector, rows, together>(of, c);
+                 for (; c < stop; ++c) multiply_columns<Vector, rows, 1>(of, c);
              },
              together * of.depth * rows / 4);
 }
+
+template <class V>
+constexpr decltype(&multiply<V, 1>) ways[] = {multiply<V, 1>, multiply<V, 2>, multiply<V, 3>,
+                                              multiply<V, 4>, multiply<V, 5>, multiply<V, 6>,
+                                              multiply<V, 7>};
+static_assert(std::size(ways<Lanes>) == few_rows);
 }  // namespace
 
 void multiply_few_rows(int64_t rows, int64_t columns, int64_t depth, const float* x,
                        const float* matrix, const float* bias, float* y) {
     const Operands of = {columns, depth, x, matrix, bias, y};
-    using Multiply = void (*)(const Operands&);
-    constexpr Multiply ways[] = {multiply<1>, multiply<2>, multiply<3>, multiply<4>,
-                                 multiply<5>, multiply<6>, multiply<7>};
-    static_assert(std::size(ways) == few_rows);
-    ways[rows - 1](of);
+    (has_avx512() ? ways<Lanes> : ways<HalfLanes>)[rows - 1](of);
 }
 
 }  // namespace sn
