@@ -46,6 +46,12 @@ def test_the_least_rate():
     np.testing.assert_allclose(rates(exp, 1, 2, 3, 9), [0.5, 0.25, 0.2, 0.2])
 
 
+def test_rates_of_stages():
+    stages = "stagelr: 0.5 stageiter: 2 stagelr: 0.1 stageiter: 9"
+    yolo = f"lr_policy: 'multifixed' {stages}"
+    np.testing.assert_allclose(rates(yolo, 0, 2, 3, 9, 10), [0.5, 0.5, 0.1, 0.1, 0.1], rtol=1e-6)
+
+
 def test_momenta_and_decays():
     solver = parse_solver(
         "momentum: 0.5 momentum_policy: 'poly' max_momentum: 0.9 momentum_power: 2 max_iter: 10 "
