@@ -183,7 +183,7 @@ CASES: dict[str, tuple[Case, ...]] = {
     "Math": _one("math_param { function: SIN }", IMAGE)
     + _one("math_param { function: TRUNC }", VECTOR),
     "MatMul": _one("", (2, 3, 4), (2, 4, 5))
-    + _one("matmul_param { transpose_a: true transpose_b: true }", (4, 3), (5, 4)),
+    + _one("matmul_param { transpose_a: true transpose_b: true }", (2, 4, 3), (2, 5, 4)),
     "MultiBoxLoss": _one("multibox_loss_param { num_classes: 3 }", *SSD, (1, 1, 2, 8))
     + _one(
         "multibox_loss_param { num_classes: 3 conf_loss_type: LOGISTIC mining_type: HARD_EXAMPLE "
@@ -200,7 +200,7 @@ CASES: dict[str, tuple[Case, ...]] = {
     ),
     "MultinomialLogisticLoss": _one("", (4, 3), (4,)),
     "Normalize": _one("norm_param { across_spatial: true }", IMAGE)
-    + _one("norm_param { across_spatial: false }", IMAGE),
+    + _one("norm_param { across_spatial: false channel_shared: false }", IMAGE),
     "PSROIPooling": _one(
         "psroi_pooling_param { group_size: 2 output_dim: 3 spatial_scale: 0.5 }",
         (2, 12, 6, 5),
