@@ -74,11 +74,6 @@ SAYS = {
         Wrote snapshot to: frcnn_iter_50.caffemodel
         Wrote snapshot to: frcnn_iter_100.caffemodel
         (1.00|0.[6789]\d) of 106 regions""",
-    "faster_rcnn_train": r"""
-        images of True sizes, proposals of True numbers
-        \['loss_bbox', 'loss_cls', 'rpn_cls_loss', 'rpn_loss_bbox'\]
-        all four fall: True in all to True
-        proposals find (1.00|0.[789]\d), classes right (1.00|0.[56789]\d)""",
 }
 """What each script says, line after line, other lines between them aside."""
 
