@@ -89,11 +89,6 @@ def test_every_strategy_is_predicted(name):
     assert 0 <= foreseen.share < 1
 
 
-def test_many_workers_are_predicted():
-    cluster = Cluster(step=1.0).with_sync(3.0, 4096, 48)
-    assert predict(Averaging(10), cluster, 48, 4096).seconds == pytest.approx(1.3)
-
-
 # -- what is measured ------------------------------------------------------------------------
 
 
@@ -192,48 +187,51 @@ def planned(**given):
     return plan(small.settings(), **{"workers": [1, 4], **given})
 
 
+@pytest.fixture(scope="module")
+def quiet():
+    """A plan for little traffic."""
+    cluster = Cluster(step=1.0, latency=0.0, bandwidth=1e3)
+    return planned(cluster=cluster, records=9600, target="traffic")
+
+
 def test_the_advice_follows_the_network():
     """Here the weights are 128 bytes: a mean takes 1.5 · 128 B / bandwidth."""
     lengths = []
-    for bandwidth in (1e6, 1e4, 1e3):
+    for bandwidth in (1e6, 1e3):
         made = planned(workers=4, cluster=Cluster(step=0.01, latency=0.0, bandwidth=bandwidth))
         lengths.append(1 if isinstance(made.strategy, AllReduce) else made.strategy.steps)
-    assert lengths == sorted(set(lengths))
-    assert lengths[0] < 5 < 20 < lengths[-1]
+    assert lengths[0] < 5 < 20 < lengths[1]
 
 
-def test_targets_differ():
-    cluster = Cluster(step=1.0, latency=0.0, bandwidth=1e3)
-    made = planned(cluster=cluster, target="traffic")
-    fast, cheap, quiet = (advised(made.rows, [], t)[0] for t in ("time", "cost", "traffic"))
-    assert (made.strategy, made.workers) == (quiet.strategy, quiet.workers)
+def test_targets_differ(quiet):
+    fast, cheap, few = (advised(quiet.rows, [], t)[0] for t in ("time", "cost", "traffic"))
+    assert (quiet.strategy, quiet.workers) == (few.strategy, few.workers)
     assert fast.workers == 4
     assert cheap.workers == 1
-    sent = {row.strategy: row.megabytes for row in made.rows if row.workers == quiet.workers}
-    assert sent[quiet.strategy] <= sent.get(fast.strategy, 1e9)
+    sent = {row.strategy: row.megabytes for row in quiet.rows if row.workers == few.workers}
+    assert sent[few.strategy] <= sent.get(fast.strategy, 1e9)
 
 
-def test_the_prediction_is_told_as_text_and_json():
-    made = planned(cluster=Cluster(step=0.01, latency=0.0001), records=9600)
-    text = str(made)
+def test_the_prediction_is_told_as_text_and_json(quiet):
+    text = str(quiet)
     assert "small: 0.000128 MB of weights, 9,600 records" in text
-    assert f"advice: {short(made.strategy)}, {made.workers} workers, batches of 4" in text
-    row = next(row for row in made.rows if row.strategy == Averaging(10))
+    assert f"advice: {short(quiet.strategy)}, {quiet.workers} worker" in text
+    row = next(row for row in quiet.rows if row.strategy == Averaging(10) and row.workers == 4)
     assert row.epoch == pytest.approx(row.iteration * 9600 / 16)
-    assert json.loads(json.dumps(made.to_json()))["advice"] == short(made.strategy)
+    assert json.loads(json.dumps(quiet.to_json()))["advice"] == short(quiet.strategy)
     assert "how many iterations an accuracy needs is a rule of thumb here" in text
 
 
-def test_dynamic_averaging_lies_between_no_synchronisation_and_one_at_every_check():
-    made = planned(workers=4, cluster=CLUSTER)
-    never, always = (row for row in made.rows if isinstance(row.strategy, DynamicAveraging))
-    static = next(row for row in made.rows if row.strategy == Averaging(10))
+def test_dynamic_averaging_lies_between_no_synchronisation_and_one_at_every_check(quiet):
+    rows = [row for row in quiet.rows if row.workers == 4]
+    never, always = (row for row in rows if isinstance(row.strategy, DynamicAveraging))
+    static = next(row for row in rows if row.strategy == Averaging(10))
     assert never.megabytes < 0.01 * static.megabytes
     assert always.megabytes == pytest.approx(static.megabytes, rel=0.01)
     assert never.iteration < static.iteration <= always.iteration < 1.2 * static.iteration
-    [note] = made.notes
-    assert note in str(made)
-    assert made.to_json()["notes"] == [note]
+    [note] = quiet.notes
+    assert note in str(quiet)
+    assert quiet.to_json()["notes"] == [note]
     assert planned(workers=1, cluster=CLUSTER).notes == []
 
 

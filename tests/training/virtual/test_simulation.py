@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sparknet.errors import Diverged, PeerLost, SettingError
+from sparknet.errors import PeerLost, SettingError
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
 from sparknet.net import Net
@@ -236,12 +236,6 @@ def test_a_worker_that_is_lost_again_and_again_ends_the_run():
 # -- what goes wrong -------------------------------------------------------------------------
 
 
-def test_an_error_of_a_worker_is_raised():
-    chosen = solver(text="base_lr: 1e20 clip_gradients: -1")
-    with pytest.raises(Diverged, match="the loss of worker"):
-        simulate(chosen, small.records(), workers=3, steps=50)
-
-
 def test_a_listener_that_fails_ends_the_run():
     def fail(event):
         if event["event"] == "round":
@@ -265,20 +259,7 @@ def test_a_cluster_that_makes_no_sense_is_refused(settings, wrong):
         Cluster(**settings)
 
 
-@pytest.mark.parametrize(
-    ("workers", "wrong"),
-    [
-        (0, "at least 1, not 0"),
-        (2.5, "a whole number, not 2.5"),
-        (True, "a whole number, not True"),
-    ],
-)
-def test_workers_are_a_whole_number(workers, wrong):
-    with pytest.raises(SettingError, match=f"workers must be {wrong}"):
-        simulate(solver(), small.records(), workers=workers, steps=1)
-
-
 def test_many_workers_meet_in_the_order_of_their_ranks():
-    made = simulate(solver(), small.records(), workers=256, strategy=Averaging(1), steps=2)
-    assert [event["samples"] for event in rounds(made)] == [256 * 8] * 2
-    assert len(rounds(made)[0]["workers"]) == 256
+    made = simulate(solver(), small.records(), workers=64, strategy=Averaging(1), steps=2)
+    assert [event["samples"] for event in rounds(made)] == [64 * 8] * 2
+    assert len(rounds(made)[0]["workers"]) == 64
