@@ -41,24 +41,6 @@ def test_outputs_are_in_byte_order():
     assert net.inputs == tuple(names)
 
 
-def test_layers_that_cannot_work_in_place_are_refused():
-    with pytest.raises(LayerError, match="layer 'p': Pooling: cannot work in place"):
-        graph(
-            source("x", 1, 1, 4, 4),
-            layer("Pooling", "p", "x", "x", "pooling_param { kernel_size: 1 }"),
-        )
-
-
-def test_a_top_that_exists_is_refused():
-    with pytest.raises(LayerError, match="layer 'g': top 'y' is already produced"):
-        graph(X, dense("f", "x", "y"), dense("g", "x", "y"))
-
-
-def test_in_place_works_on_a_layers_own_bottom_only():
-    with pytest.raises(LayerError, match="layer 'e': top 'z' is already produced"):
-        graph(X, source("z", 2, 3), layer("Eltwise", "e", "x z", "z"))
-
-
 def test_losses_make_their_own_top():
     targets = [source("t", 2, 3), source("u", 2, 3)]
     losses = [layer("EuclideanLoss", "a", "x t"), layer("EuclideanLoss", "b", "x u")]
@@ -79,17 +61,6 @@ def test_a_second_top_of_a_loss_carries_no_weight():
     net = graph(X, source("l", 2), layer("SoftmaxWithLoss", "s", "x l", "loss prob"))
     assert net.node("s").loss_weights == (1, 0)
     assert net.blobs["prob"] == (2, 3)
-
-
-@pytest.mark.parametrize("weights", ["loss_weight: 1 loss_weight: 2", "loss_weight: 0 " * 3])
-def test_loss_weights_are_given_once_for_each_top(weights):
-    with pytest.raises(LayerError, match=r"layer 'f'.*loss_weight is given"):
-        graph(X, dense("f", "x", "y", more=weights))
-
-
-def test_propagate_down_is_given_once_for_each_bottom():
-    with pytest.raises(LayerError, match="layer 'e': propagate_down is given 1 time"):
-        graph(X, layer("Eltwise", "e", "x x", "y", "propagate_down: true"))
 
 
 def test_sizes_beyond_caffes_are_refused_at_once():

@@ -34,11 +34,6 @@ def test_parameters_keep_their_shapes():
         graph(source("x", 2, 3), dense("f", "x", "y")).reshape({"x": (2, 4)})
 
 
-def test_layers_check_the_new_shapes():
-    with pytest.raises(LayerError, match="layer 'c'"):
-        NET.reshape({"x": [2, 3, 1, 1]})
-
-
 @pytest.mark.parametrize(
     ("shapes", "says"),
     [

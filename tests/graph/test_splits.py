@@ -70,12 +70,6 @@ def test_an_unknown_bottom_is_refused(bottom, says):
         graph(source("data", 2, 3), dense("f", bottom, "y"), dense("g", "data", "h"))
 
 
-def test_a_top_named_twice_by_one_layer_is_refused():
-    shared = layer("Slice", "s", "x", "p p", "loss_weight: 1")
-    with pytest.raises(LayerError, match="layer 's': it names top 'p' more than once"):
-        graph(source("x", 2, 4), shared, dense("f", "p", "y"))
-
-
 def test_long_names_times_many_readers_take_no_memory(monkeypatch):
     monkeypatch.setattr(splits, "NAMES_LIMIT", 100_000)
     reader = layer("Eltwise", "e", "x " * 100, "y")

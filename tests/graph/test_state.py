@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from sparknet.errors import LayerError, SpecError
+from sparknet.errors import SpecError
 from sparknet.graph import build, build_in_state, filter_net, net_state
 from sparknet.graph.state import meets
 from sparknet.layers.layer import TEST, TRAIN
@@ -84,18 +84,6 @@ def test_filtering_leaves_the_description_as_it_was():
     filtered = filter_net(net, net_state(net, TRAIN))
     assert (len(net.layer), len(filtered.layer)) == (1, 0)
     assert not net.HasField("state")
-
-
-def test_include_and_exclude_together_are_refused():
-    rules = " include { phase: TRAIN } exclude { phase: TEST }"
-    with pytest.raises(LayerError, match=r"layer 'in_x'.*include and exclude"):
-        build(parse_net(text(source("x", 2) + rules)))
-
-
-@pytest.mark.parametrize("phase", [2, -1, 99])
-def test_an_unknown_phase_is_refused(phase):
-    with pytest.raises(SpecError, match=f"phase {phase}"):
-        build(parse_net(""), phase)
 
 
 def test_a_level_beyond_32_bits_is_refused():

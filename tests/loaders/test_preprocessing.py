@@ -103,11 +103,3 @@ def test_a_mean_file(tmp_path):
     values = Preprocessing(mean=str(tmp_path / "values.npy"))
     assert values.mean_image is None
     assert len(values.mean_values) == 3
-
-
-def test_settings_for_other_channels():
-    with pytest.raises(SpecError, match="mean has 3 values for 1 channels"):
-        Preprocessing(mean=(1, 2, 3)).check_channels(1)
-    with pytest.raises(SpecError, match="color is 'grey' for 3 channels"):
-        Preprocessing(color="grey").check_channels(3)
-    Preprocessing(mean=(1,), std=(2,), color="grey").check_channels(1)

@@ -9,7 +9,6 @@ import pytest
 from sparknet import Net, models
 from sparknet.cli import main
 from sparknet.dsl import NetParams
-from sparknet.errors import SpecError
 from sparknet.graph import Graph
 from tests.dsl.nets import rebuilt
 from tests.goldens import ROOT
@@ -204,10 +203,3 @@ def test_a_solver_carries_its_net(name):
     assert made.net_param == net(name).to_proto()
     assert made.snapshot_prefix == name
     assert models.about(name).endswith(".")
-
-
-def test_a_name_that_is_none():
-    with pytest.raises(
-        SpecError, match=r"^there is no model 'resnet'; did you mean 'resnet50'[?]$"
-    ):
-        models.net("resnet")

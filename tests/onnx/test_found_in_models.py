@@ -77,16 +77,6 @@ def test_smoothing_where_nothing_shrinks(mode, outside, size, tmp_path):
     agree(model, {"x": draw(1, 2, 6, 7)}, tmp_path)
 
 
-@pytest.mark.parametrize("mode", ["linear", "cubic"])
-def test_smoothing_before_shrinking(mode, tmp_path):
-    path = tmp_path / "model.onnx"
-    resize = node("Resize", "x - - size", mode=mode, antialias=1)
-    size = np.array([1, 2, 3, 7])
-    onnx.save(graph([resize], {"x": [1, 2, 6, 7]}, constants={"size": size}, opset=18), str(path))
-    with pytest.raises(FileError, match=r"\(Resize\): it smooths before it shrinks \(antialias\)"):
-        read_model(path)
-
-
 def test_gelu_of_half_floats(tmp_path):
     """The root of 2 is 1.4140625 there."""
     nodes = [

@@ -75,18 +75,6 @@ def test_numbers_of_eight_bits_are_multiplied_by_the_step_of_their_row(tmp_path)
     np.testing.assert_array_equal(array, [[0.5, -0.5], [254, -256]])
 
 
-@pytest.mark.parametrize(
-    ("steps", "numbers", "said"),
-    [
-        ([0.5], b"\0\0\0\0", "1 steps for 2 rows"),
-        ([0.5, 2.0], b"\0\0\0", r"3 numbers of eight bits, its shape \(2, 2\) needs 4"),
-    ],
-)
-def test_numbers_of_eight_bits_that_do_not_fit(tmp_path, steps, numbers, said):
-    with pytest.raises(FileError, match=rf"m\.caffemodel: .*{said}"):
-        read_model(int8_model(tmp_path / "m.caffemodel", steps, numbers))
-
-
 def test_an_impossible_shape_is_told_of_its_file(tmp_path):
     path = tmp_path / "b.binaryproto"
     blob = caffe_pb2.BlobProto(data=[1.0])

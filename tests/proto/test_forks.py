@@ -353,8 +353,3 @@ def test_the_smooth_loss_of_four_bottoms_is_fast_rcnns_everywhere():
     text = layer_text("SmoothL1Loss", "smooth_l1_loss_param { sigma: 3 }", "a b i o")
     layer = parse_net(text, dialect="rfcn").layer[0]
     assert (layer.type, layer.smooth_l1_loss_param.sigma) == ("SmoothL1Loss", 3)
-
-
-def test_no_such_dialect():
-    with pytest.raises(SpecError, match="unknown dialect 'klingon': it is one of segnet, pspnet"):
-        Net(EDGES, dialect="klingon")

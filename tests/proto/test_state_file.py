@@ -64,16 +64,6 @@ def test_golden_snapshot_models(case):
     assert nonzero == ("diff" in case["name"])
 
 
-@pytest.mark.parametrize(
-    ("name", "word"),
-    [("absent", "no such file"), ("truncated", "cut short|needs"), ("nomodel", "gone_iter_3")],
-)
-def test_golden_refusals(name, word):
-    path = GOLDENS / "errors" / f"{name}.solverstate"
-    with pytest.raises(FileError, match=word):
-        state_model_path(read_state(path), path)
-
-
 @pytest.mark.parametrize("suffix", ["", ".h5"])
 def test_round_trip(tmp_path, suffix):
     path = tmp_path / f"x.solverstate{suffix}"

@@ -11,13 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparknet.errors import FileError, TextError
-from sparknet.proto import caffe_pb2, format_text, parse_text, read_net, read_text, write_text
+from sparknet.proto import caffe_pb2, format_text, parse_text, read_text, write_text
 from sparknet.proto.text import short_float
 from tests.goldens import GOLDENS, cases, index
 from tests.proto.messages import MESSAGES, messages
 
 Net = caffe_pb2.NetParameter
-Layer = caffe_pb2.LayerParameter
 Blob = caffe_pb2.BlobProto
 SYNTAX, ERRORS = GOLDENS / "formats" / "syntax", GOLDENS / "errors"
 # Parses, and is refused by the upgrade (test_upgrade.py).
@@ -260,11 +259,6 @@ def test_messages_lie_only_so_deep():
     text = "nested_type {" * 200 + "}" * 200
     with pytest.raises(TextError, match="more than 100 deep"):
         parse_text(text, descriptor_pb2.DescriptorProto)
-
-
-def test_a_missing_file_is_named():
-    with pytest.raises(FileError, match=r"missing_file.prototxt: no such file"):
-        read_net(ERRORS / "missing_file.prototxt")
 
 
 def test_files(tmp_path):

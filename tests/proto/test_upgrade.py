@@ -2,7 +2,7 @@
 
 import pytest
 
-from sparknet.errors import LayerError, SolverError, SpecError
+from sparknet.errors import LayerError, SpecError
 from sparknet.proto import (
     UpgradeWarning,
     caffe_pb2,
@@ -47,11 +47,6 @@ def test_files_are_upgraded_as_they_are_read():
     assert equal(net, read_net(FOLDER / "v0_convnet.out.prototxt"))
     solver = read_solver(FOLDER / "solver_adagrad.in.prototxt")
     assert solver.type == "AdaGrad"
-
-
-def test_mixed_generations_are_refused():
-    with pytest.raises(SpecError, match=r"text_layer_and_layers.prototxt: .*'layer' and 'layers'"):
-        read_net(GOLDENS / "errors" / "text_layer_and_layers.prototxt")
 
 
 def test_what_needs_an_upgrade():
@@ -124,8 +119,3 @@ def test_what_cannot_be_translated_is_reported(text, dropped):
 def test_what_cannot_be_upgraded_is_refused(text, error, message):
     with pytest.raises(error, match=message):
         parse_net(text, "old.prototxt")
-
-
-def test_a_solver_with_two_types_is_refused():
-    with pytest.raises(SolverError, match="'SGD' and the old solver_type 'Adam'"):
-        parse_solver('type: "SGD" solver_type: ADAM')

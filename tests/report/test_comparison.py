@@ -9,7 +9,6 @@ import pytest
 from scipy import stats
 
 from sparknet.cli import main
-from sparknet.errors import SettingError
 from sparknet.report import RunFolder, report
 from sparknet.training import Averaging, Cluster, Strategy, simulate
 from sparknet.training.planning.trials import Spread, critical, difference
@@ -104,10 +103,3 @@ def test_other_seeds_are_not_paired(tmp_path):
     one = trained(tmp_path / "one", Averaging(2), [1, 2, 3])
     other = trained(tmp_path / "other", Averaging(2), [4, 5, 6])
     assert "not paired" in report(one, other, out=tmp_path / "page.html")
-
-
-def test_a_plan_is_not_beside_a_set(tmp_path):
-    (tmp_path / "plan.json").write_text('{"event": "plan"}', encoding="utf-8")
-    one = trained(tmp_path / "one", Averaging(2), [1, 2])
-    with pytest.raises(SettingError, match="plan is a plan or experiment"):
-        report(one, tmp_path / "plan.json", out=tmp_path / "page.html")

@@ -8,9 +8,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from pyspark.ml import Pipeline
-from pyspark.ml.evaluation import MulticlassClassificationEvaluator
 from pyspark.ml.feature import VectorAssembler
-from pyspark.ml.tuning import ParamGridBuilder, TrainValidationSplit
 
 from sparknet.errors import SettingError, SparkError, SpecError
 from sparknet.net import Net
@@ -106,18 +104,6 @@ def test_a_new_setting_becomes_a_param():
 def test_a_refused_value_is_named_as_it_was_given(name, value, said):
     with pytest.raises(SparkError, match=said):
         NetEstimator(SOLVER, **{name: value})
-
-
-def test_a_grid_finds_what_is_better(assembled):
-    """A net that is not trained at all against one that is."""
-    plain = estimator()
-    grid = ParamGridBuilder().addGrid(plain.getParam("steps"), [0, 30]).build()
-    judge = MulticlassClassificationEvaluator(labelCol="side", metricName="accuracy")
-    found = TrainValidationSplit(
-        estimator=plain, estimatorParamMaps=grid, evaluator=judge, seed=1
-    ).fit(assembled)
-    untrained, trained = found.validationMetrics
-    assert trained > max(untrained, 0.9)
 
 
 def test_no_such_column(assembled):

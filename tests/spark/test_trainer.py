@@ -1,7 +1,6 @@
 """Training on a local Spark: what takes `session` holds for classic sessions and for Connect."""
 
 import os
-import re
 import signal
 import threading
 from dataclasses import replace
@@ -25,7 +24,7 @@ from sparknet.native import has_bf16, set_threads, threads
 from sparknet.net import Net
 from sparknet.spark import Trainer
 from tests.spark.conftest import CONNECT
-from tests.spark.digits import NET, pixels, records, solver, tuples
+from tests.spark.digits import pixels, records, solver, tuples
 
 
 def rdd(spark, count, parts, seed=0):
@@ -140,29 +139,6 @@ def test_no_records(session):
         Trainer(solver()).fit(empty)
 
 
-def test_no_records_to_validate(session):
-    data = frame(session, 40)
-    with pytest.raises(DataError, match="the validation data has no records"):
-        Trainer(solver()).fit(data, validation=data.where("label < 0"))
-
-
-def test_training_without_an_end_is_refused(session):
-    endless = re.sub(r"max_iter: \d+", "", solver())
-    said = "training has no end: give steps, epochs or seconds, or max_iter in the solver"
-    with pytest.raises(SettingError, match=said):
-        Trainer(endless).fit(frame(session, 40))
-
-
-def test_settings_of_validation(session):
-    data = frame(session, 40)
-    with pytest.raises(SettingError, match="patience=2 counts validations, and there are none"):
-        Trainer(solver(), patience=2).fit(data)
-    with pytest.raises(SettingError, match="goal must be 'max' or 'min', not 'best'"):
-        Trainer(solver(), goal="best").fit(data)
-    with pytest.raises(SettingError, match=r"metric is 'acuracy', .*; did you mean 'accuracy'\?"):
-        Trainer(solver(), metric="acuracy", validate_every=1).fit(data, validation=data)
-
-
 def test_names_with_dots(session):
     data = frame(session, 40).toDF("some.pixels", "its`label")
     trainer = Trainer(solver(), steps=2, columns={"data": "some.pixels", "label": "its`label"})
@@ -184,23 +160,11 @@ def test_a_net_that_is_given_stays_as_it_is(session):
     assert np.abs(flat(trained) - before).max() > 0.01
 
 
-def test_epochs_are_counted_from_the_records(session):
-    trained = Trainer(solver(), workers=2, epochs=3).fit(frame(session, 200))
-    assert trained.outcome.iteration == 3 * 200 // (2 * 20)
-
-
 def test_what_a_worker_says_reaches_the_driver(session):
     wrong = frame(session, 50).selectExpr("data", "17 as label")
     said = r"column 'label' holds 17, which is no class: .* \(partition \d, row \d+ of the training"
     with pytest.raises(SparkNetError, match=said):
         Trainer(solver(), workers=2).fit(wrong)
-
-
-def test_nets_that_cannot_be_trained(spark):
-    with pytest.raises(SettingError, match="training needs a solver"):
-        Trainer(NET).fit(rdd(spark, 50, 2))
-    with pytest.raises(SparkError, match="7 workers need as many slots"):
-        Trainer(solver(), workers=7).fit(rdd(spark, 50, 2))
 
 
 def test_fine_tuning_starts_from_weights(session, tmp_path):
@@ -281,20 +245,6 @@ def test_a_later_run_goes_on_from_the_newest_snapshot(session, tmp_path):
     alone = replace(trainer, workers=1, steps=70).fit(data, resume=True)
     assert [event["iteration"] for event in events(alone, "round")] == [65, 70]
     assert alone.outcome.samples == 7 * trained.outcome.samples / 6
-
-
-def test_patience_leaves_the_best_weights(session):
-    """Held-out labels that are all wrong: the more it learns, the worse; the first is the best."""
-    data = frame(session, 200)
-    wrong = frame(session, 100, seed=1).selectExpr("data", "(label + 1) % 4 AS label")
-    trainer = Trainer(solver(), validate_every=1, patience=2, metric="loss")
-    trained = trainer.fit(data, validation=wrong)
-    first = Trainer(solver(steps=10), validate_every=1).fit(data, validation=wrong)
-    outcome = trained.outcome
-    assert (outcome.reason, outcome.iteration, outcome.best) == ("patience", 30, 10)
-    assert events(trained, "stop")[0]["best"] == 10
-    assert outcome.metrics == first.outcome.metrics
-    np.testing.assert_array_equal(flat(trained), flat(first))
 
 
 def test_a_listener_that_fails_ends_the_run(session):

@@ -122,13 +122,6 @@ def test_many_names_are_cut_short(trained):
         Net(net_text("one", *fresh), trained)
 
 
-def test_a_file_without_weights(tmp_path):
-    empty = tmp_path / "empty.caffemodel"
-    Net(INPUT + 'layer { name: "r" type: "ReLU" bottom: "data" top: "r" }').save(empty)
-    with pytest.raises(WeightsError, match=r"nor any other .* which has 'one'; it has no weights"):
-        Net(net_text("one"), empty)
-
-
 def test_pycaffe_copies_what_fits(trained):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

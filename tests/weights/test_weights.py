@@ -147,15 +147,6 @@ def test_layers_are_matched_by_name_whatever_their_order():
     np.testing.assert_array_equal((one + two).flat.numpy(), [0 + 1, 1 + 2, 2 + 0])
 
 
-def test_weights_are_not_squeezed_into_a_net_that_differs():
-    weights = collection()
-    net = caffe.Net.from_proto(parse_net(NET.replace("num_output: 3", "num_output: 4")), 0)
-    with pytest.raises(
-        WeightsError, match="layer 'conv': parameter 0 is 3 x 3 x 1 x 1, in the net"
-    ):
-        weights.to_net(net)
-
-
 @pytest.mark.parametrize("name", ["net.caffemodel", "net.caffemodel.h5"])
 def test_files(tmp_path, name):
     weights = plain(("z", (2, 2)), ("a", (3,)))

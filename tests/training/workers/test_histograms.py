@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparknet.errors import SettingError
 from sparknet.native import NDArray
 from sparknet.training import AllReduce, Averaging, Cluster, ElasticAveraging, simulate, train
 from sparknet.training.schedule import Hooks, RunPlan
@@ -109,8 +108,3 @@ def test_virtual_workers_tell_the_same():
     assert len(told[0]) == 2
     assert told[0] == told[1]
     assert [one["iteration"] for one in looks(virtual.history)] == [0, 15]
-
-
-def test_a_number_of_rounds_is_wanted():
-    with pytest.raises(SettingError, match="histograms_every must be at least 0, not -1"):
-        RunPlan(steps=1, histograms_every=-1)
