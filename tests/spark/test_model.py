@@ -13,7 +13,7 @@ from pyspark.errors import PythonException
 
 from sparknet.errors import FileError, SparkError, SpecError
 from sparknet.net import Net
-from sparknet.spark import SparkModel, Trainer
+from sparknet.spark import SparkModel
 from sparknet.spark.filesystem.broadcast import _folder, send
 from tests.spark.conftest import null_in_list
 from tests.spark.digits import NET, records, solver
@@ -162,13 +162,6 @@ def test_a_caffemodel_is_enough(frame, tmp_path):
         np.testing.assert_allclose(found, scores, rtol=1e-5, atol=1e-4)
 
 
-def test_a_suffix_that_says_nothing(tmp_path):
-    with pytest.raises(
-        FileError, match=r"x.model: a model is saved as a folder, or as one of .caffemodel, .h5;"
-    ):
-        SparkModel(Net(solver())).save(tmp_path / "x.model")
-
-
 def test_changed_weights_are_sent_again(frame):
     net = Net(solver())
     model = SparkModel(net)
@@ -178,20 +171,6 @@ def test_changed_weights_are_sent_again(frame):
     after = model.transform(frame, columns=COLUMNS)
     np.testing.assert_allclose(column(before, "ip"), old, rtol=1e-5, atol=1e-4)
     np.testing.assert_allclose(column(after, "ip"), expected(net, "ip"), rtol=1e-5, atol=1e-4)
-
-
-def test_a_trained_model_predicts(session):
-    images, labels = records(400)
-    pairs = zip((images / np.float32(255)).reshape(400, -1).tolist(), labels.tolist(), strict=True)
-    data = session.createDataFrame(list(pairs), "pixels array<float>, digit int")
-    columns = {"data": "pixels", "label": "digit"}
-    model = Trainer(solver(), workers=2, columns=columns).fit(data).model
-    right = model.transform(data, best="prediction").where("prediction = digit").count()
-    assert right > 0.97 * 400
-    other = data.selectExpr("pixels AS x")
-    assert model.transform(other, columns={"data": "x"}).columns == ["x", "ip"]
-    with pytest.raises(SparkError, match="the data has no column 'pixels' for the net's input"):
-        model.transform(other)
 
 
 FLAT = """

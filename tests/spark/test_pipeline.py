@@ -7,7 +7,6 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pyspark.ml import Pipeline
 from pyspark.ml.feature import VectorAssembler
 
 from sparknet.errors import SettingError, SparkError, SpecError
@@ -47,14 +46,6 @@ def points(session):
 @pytest.fixture(scope="module")
 def assembled(points):
     return VectorAssembler(inputCols=["x", "y"], outputCol="features").transform(points)
-
-
-def test_a_pipeline_trains_and_predicts(points):
-    assembler = VectorAssembler(inputCols=["x", "y"], outputCol="features")
-    fitted = Pipeline(stages=[assembler, estimator(validation="held")]).fit(points)
-    predicted = fitted.transform(points)
-    assert predicted.dtypes[-2:] == [("ip", "array<float>"), ("prediction", "double")]
-    assert predicted.where("prediction = side").count() > 185
 
 
 def test_params(assembled):
