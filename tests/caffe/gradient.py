@@ -26,6 +26,13 @@ def build(layers, inputs, phase=0, *, force=True, **options):
     return net
 
 
+def run(layers, inputs, phase=0, **options):
+    """Such a net after its forward pass."""
+    net = build(layers, inputs, phase, **options)
+    net.forward()
+    return net
+
+
 def biased(*names: str) -> str:
     """Each of these inputs, x, plus a bias of zeros, xb: x and no other has a gradient, without
     force_backward, and the bias has the same one."""

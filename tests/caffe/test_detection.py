@@ -5,7 +5,7 @@ import pytest
 
 from sparknet.errors import LayerError
 from tests.caffe import ssd
-from tests.caffe.gradient import build, check_gradients
+from tests.caffe.gradient import check_gradients, run
 from tests.caffe.multibox import multibox
 
 CODES = ("CORNER", "CENTER_SIZE", "CORNER_SIZE")
@@ -21,8 +21,7 @@ def _layer(type_name: str, bottoms: str, options: str) -> str:
 
 def _priors(options, rows=1, columns=2):
     inputs = {"map": np.zeros((1, 1, rows, columns)), "image": np.zeros((1, 3, 20, 40))}
-    net = build(_layer("PriorBox", "map image", f"prior_box_param {{ {options} }}"), inputs)
-    net.forward()
+    net = run(_layer("PriorBox", "map image", f"prior_box_param {{ {options} }}"), inputs)
     boxes, variances = net.blobs["y"].data[0].reshape(2, -1, 4)
     return np.array(boxes), np.array(variances)
 
@@ -76,9 +75,7 @@ def _detections(rng, *, count=12, classes=4, share=True):
 
 def _detect(options, inputs, after=""):
     text = _layer("DetectionOutput", "loc conf priors", f"detection_output_param {{ {options} }}")
-    net = build(text + after, inputs, phase=1)
-    net.forward()
-    return net
+    return run(text + after, inputs, phase=1)
 
 
 @pytest.mark.parametrize("plain", [False, True])
@@ -242,8 +239,7 @@ def _adapt(options, inputs):
 
 
 def _loss(layer, inputs):
-    net = build(layer, inputs)
-    net.forward()
+    net = run(layer, inputs)
     return float(net.blobs["y"].data)
 
 
@@ -315,8 +311,7 @@ def test_multibox_loss_gradient(name):
 def test_multibox_loss_gradient_with_variances_in_target():
     inputs = _losses()
     layer = _loss_layer("num_classes: 4 encode_variance_in_target: true loc_loss_type: L2")
-    net = build(layer, inputs)
-    net.forward()
+    net = run(layer, inputs)
     net.backward()
     boxes, variances = inputs["priors"].reshape(2, -1, 4)
     diff = net.blobs["loc"].diff.reshape(3, -1, 4)
@@ -338,8 +333,7 @@ def test_multibox_loss_gradient_with_variances_in_target():
 def test_multibox_loss_without_truths():
     inputs = _losses()
     inputs["truths"] = np.full((1, 1, 3, 8), -1, np.float32)
-    net = build(_loss_layer("num_classes: 4"), inputs)
-    net.forward()
+    net = run(_loss_layer("num_classes: 4"), inputs)
     net.backward()
     assert float(net.blobs["y"].data) == 0
     assert not net.blobs["loc"].diff.any()

@@ -6,7 +6,7 @@ import pytest
 from sparknet import Net
 from sparknet.errors import LayerError
 from tests.caffe import ssd
-from tests.caffe.gradient import biased, build, check_gradients
+from tests.caffe.gradient import biased, build, check_gradients, run
 from tests.caffe.layers.oracle import layer_text
 from tests.caffe.layers.passing import draw, same
 from tests.caffe.multibox import multibox
@@ -57,11 +57,10 @@ def test_faceboxes():
 
 def test_clustered():
     options = "prior_box_param { width: 10 width: 3.5 height: 4 height: 8 step: 40 }"
-    net = build(
+    net = run(
         layer_text("PriorBoxClustered", options, "map image"),
         {"map": np.zeros((1, 1, 1, 2)), "image": np.zeros((1, 3, 100, 200))},
     )
-    net.forward()
     actual = net.blobs["y"].data[0, 0].reshape(-1, 4) * [200, 100, 200, 100]
     want = [
         [x - w / 2, 20 - h / 2, x + w / 2, 20 + h / 2]
@@ -114,8 +113,7 @@ def test_detections(stage):
     )
     names = f"loc conf priors {stage}"
     used = {name: inputs[name] for name in names.split()}
-    net = build(layer_text("DetectionOutput", options, names), used, phase=1)
-    net.forward()
+    net = run(layer_text("DetectionOutput", options, names), used, phase=1)
     want = []
     for image in range(2):
         seen = inputs["seen"][image].reshape(-1, 2)[:, 1] >= 0.4
@@ -138,8 +136,7 @@ def test_four_bottoms_without_a_score_are_ssds():
     found = []
     for names in ("loc conf priors", "loc conf priors seen"):
         used = {name: inputs[name] for name in names.split()}
-        net = build(layer_text("DetectionOutput", text, names), used, phase=1)
-        net.forward()
+        net = run(layer_text("DetectionOutput", text, names), used, phase=1)
         found.append(np.array(net.blobs["y"].data))
     same(*found)
 
@@ -158,8 +155,7 @@ BOTTOMS = "loc conf priors truths seen moves"
 
 
 def _loss(options, names, inputs):
-    net = build(layer_text("MultiBoxLoss", options, names), {n: inputs[n] for n in names.split()})
-    net.forward()
+    net = run(layer_text("MultiBoxLoss", options, names), {n: inputs[n] for n in names.split()})
     return float(net.blobs["y"].data)
 
 

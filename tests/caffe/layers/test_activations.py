@@ -8,7 +8,7 @@ import pytest
 import sparknet.caffe as caffe
 from sparknet.errors import LayerError
 from sparknet.proto import parse_net
-from tests.caffe.gradient import build, check_gradients, input_layer
+from tests.caffe.gradient import check_gradients, input_layer, run
 
 
 def sigmoid(x):
@@ -123,8 +123,7 @@ def layer(spec: str, bottom: str = "x", top: str = "y") -> str:
 @pytest.mark.parametrize("name", CASES)
 def test_value_and_gradient(name):
     spec, function, x, kinks = CASES[name]
-    net = build(layer(spec), {"x": x})
-    net.forward()
+    net = run(layer(spec), {"x": x})
     np.testing.assert_allclose(net.blobs["y"].data, function(x), rtol=1e-5, atol=1e-6)
     check_gradients(layer(spec), {"x": x}, kinks=kinks, step=1e-3, tolerance=5e-3)
 
@@ -147,22 +146,19 @@ SPECIAL = np.array([np.nan, np.inf, -np.inf, 100, -100, 0, -0.0, 89, -90], np.fl
 )
 def test_extreme_values(name, want):
     """What is not a number stays visible."""
-    net = build(layer(CASES[name][0]), {"x": SPECIAL})
-    net.forward()
+    net = run(layer(CASES[name][0]), {"x": SPECIAL})
     with np.errstate(over="ignore"):
         np.testing.assert_allclose(net.blobs["y"].data, np.asarray(want, np.float32), atol=1e-30)
 
 
 def test_clip_with_its_bounds_exchanged_gives_the_lower_one():
     """Caffe: max(min, min(x, max))."""
-    net = build(layer('type: "Clip" clip_param { min: 2 max: -1 }'), {"x": [-3, 0, 1, 5]})
-    net.forward()
+    net = run(layer('type: "Clip" clip_param { min: 2 max: -1 }'), {"x": [-3, 0, 1, 5]})
     assert np.array_equal(net.blobs["y"].data, [2, 2, 2, 2])
 
 
 def test_bnll_has_half_a_slope_at_zero():
-    net = build(layer('type: "BNLL"'), {"x": np.zeros(3)})
-    net.forward()
+    net = run(layer('type: "BNLL"'), {"x": np.zeros(3)})
     net.blobs["y"].diff[...] = 1
     net.backward()
     np.testing.assert_allclose(net.blobs["x"].diff, 0.5)
@@ -170,23 +166,20 @@ def test_bnll_has_half_a_slope_at_zero():
 
 def test_exponential_is_exact_to_two_units():
     x = np.linspace(-87, 88.5, 200001).astype(np.float32)
-    net = build(layer('type: "Exp"'), {"x": x})
-    net.forward()
+    net = run(layer('type: "Exp"'), {"x": x})
     want = np.exp(x.astype(np.float64))
     assert np.max(np.abs(net.blobs["y"].data / want - 1)) < 2.5e-7
 
 
 def test_bnll_of_very_negative_values_keeps_its_digits():
     x = np.array([-10, -20, -50, -80], np.float32)
-    net = build(layer('type: "BNLL"'), {"x": x})
-    net.forward()
+    net = run(layer('type: "BNLL"'), {"x": x})
     np.testing.assert_allclose(net.blobs["y"].data, np.exp(x.astype(np.float64)), rtol=1e-4)
 
 
 def test_power_has_a_gradient_at_zero():
     """Caffe divides the output by the input there, and gets NaN."""
-    net = build(layer(CASES["power_cube"][0]), {"x": np.zeros(3)})
-    net.forward()
+    net = run(layer(CASES["power_cube"][0]), {"x": np.zeros(3)})
     net.blobs["y"].diff[...] = 1
     net.backward()
     assert np.array_equal(net.blobs["x"].diff, np.zeros(3))
@@ -195,15 +188,13 @@ def test_power_has_a_gradient_at_zero():
 def test_threshold():
     x = np.array([-1, 0, 0.5, 0.5000001, 2, np.nan], np.float32)
     for bound in (0, 0.5, -2):
-        net = build(layer(f'type: "Threshold" threshold_param {{ threshold: {bound} }}'), {"x": x})
-        net.forward()
+        net = run(layer(f'type: "Threshold" threshold_param {{ threshold: {bound} }}'), {"x": x})
         assert np.array_equal(net.blobs["y"].data, (x > bound).astype(np.float32))
 
 
 @pytest.mark.parametrize("kind", ["Threshold", "ArgMax"])
 def test_no_backward_pass(kind):
-    net = build(layer(f'type: "{kind}"'), {"x": ANY})
-    net.forward()
+    net = run(layer(f'type: "{kind}"'), {"x": ANY})
     with pytest.raises(LayerError, match=f"'l'.*{kind}.*no gradient.*'x'"):
         net.backward()
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sparknet.errors import LayerError
-from tests.caffe.gradient import build
+from tests.caffe.gradient import build, run
 from tests.caffe.layers.oracle import blocked, layer_text, passes
 from tests.caffe.layers.passing import draw, same, set_params
 
@@ -27,8 +27,7 @@ def normal(x, eps):
 @pytest.mark.parametrize("phase", [0, 1])
 def test_segnet_takes_the_batch_in_both_phases(phase):
     x = draw(3, 4, 5, 2) * 2 + 1
-    net = build(layer_text("BN", SEGNET, top="y m v"), {"x": x}, phase=phase)
-    net.forward()
+    net = run(layer_text("BN", SEGNET, top="y m v"), {"x": x}, phase=phase)
     same(net.blobs["y"].data, normal(x, 1e-9) * 1.5 + 0.25, 1e-4, 1e-4)
     same(net.blobs["m"].data, each(x.mean((0, 2, 3))), 1e-5, 1e-5)
     same(net.blobs["v"].data, each(x.var((0, 2, 3))), 1e-5, 1e-5)

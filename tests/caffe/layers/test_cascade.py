@@ -7,7 +7,7 @@ import pytest
 
 from sparknet.errors import LayerError
 from sparknet.layers.cascade_rcnn import nms
-from tests.caffe.gradient import build
+from tests.caffe.gradient import build, run
 from tests.caffe.layers.oracle import layer_text
 from tests.caffe.layers.passing import draw, same
 
@@ -67,8 +67,7 @@ def test_groups_of_anchors(kind):
     )
     limits = f"fg_thr: 0.4 iou_thr: 0.5 min_size: 12 max_nms_num: 20 nms_type: '{kind}'"
     options = f"box_group_output_param {{ {limits} {words} }} {REG}"
-    net = build(layer_text("BoxGroupOutput", options, "s d t e", "r c"), inputs, force=False)
-    net.forward()
+    net = run(layer_text("BoxGroupOutput", options, "s d t e", "r c"), inputs, force=False)
     rows = []
     for image in (0, 1):
         found = []
@@ -97,8 +96,7 @@ def test_groups_of_anchors(kind):
 def test_the_boxes_of_the_next_stage():
     deltas = draw(3, 8)
     text = layer_text("DecodeBBox", REG, "d r")
-    net = build(text, {"d": deltas, "r": ROIS}, force=False, phase=1)
-    net.forward()
+    net = run(text, {"d": deltas, "r": ROIS}, force=False, phase=1)
     want = [[0, *moved(deltas[n, 4:], ROIS[n, 1:])] for n in range(3)]
     same(net.blobs["y"].data, np.array(want), 1e-4, 1e-3)
 
@@ -107,8 +105,7 @@ def test_no_box_of_a_group():
     group = "box_group_param { stride: 16 field_h: 30 field_w: 20 }"
     options = f"box_group_output_param {{ fg_thr: 2 {group} }}"
     inputs = {"s": draw(1, 3, 2, 2), "d": draw(1, 4, 2, 2)}
-    net = build(layer_text("BoxGroupOutput", options, "s d", "r c"), inputs, force=False)
-    net.forward()
+    net = run(layer_text("BoxGroupOutput", options, "s d", "r c"), inputs, force=False)
     assert net.blobs["r"].data.ravel().tolist() == [0, 1, 1, 10, 10]
     assert net.blobs["c"].data.ravel().tolist() == [0] * 6
     with pytest.raises(LayerError, match="nms_type 'NEW' must be one of IOU, IOMU, IOFU"):
@@ -135,8 +132,7 @@ def test_detections(most, kind):
     inputs = {"s": scores, "d": draw(3, 8) * 0.1, "r": ROIS, "i": [[60, 80]]}
     limits = f"conf_thr: 0.2 iou_thr: 0.5 max_det_num: {most} nms_type: '{kind}'"
     options = f"frcnn_output_param {{ {limits} }} {REG}"
-    net = build(layer_text("FrcnnOutput", options, "s d r i"), inputs, force=False)
-    net.forward()
+    net = run(layer_text("FrcnnOutput", options, "s d r i"), inputs, force=False)
     rows = []
     for label in (1, 2):
         found = []

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sparknet.errors import LayerError
-from tests.caffe.gradient import build, check_gradients
+from tests.caffe.gradient import build, check_gradients, run
 from tests.caffe.layers.passing import backward, draw, same
 
 CONCAT = (
@@ -20,8 +20,7 @@ def test_one_bottom_shares():
 
 
 def test_empty_part():
-    net = build(CONCAT.format("axis: 1"), {"a": draw(2, 0, 3), "b": draw(2, 4, 3)})
-    net.forward()
+    net = run(CONCAT.format("axis: 1"), {"a": draw(2, 0, 3), "b": draw(2, 4, 3)})
     same(net.blobs["y"].data, draw(2, 4, 3), 0, 0)
     backward(net)
     same(net.blobs["b"].diff, net.blobs["y"].diff, 0, 0)
@@ -49,8 +48,7 @@ FIRST, SECOND = "bottom: 1 axis: 0", "bottom: 1 axis: 1"
 )
 def test_spread_and_cut(x, sizes, want):
     inputs = {"x": draw(*x), "r": draw(2, 4, seed=1)}
-    net = build(text(*sizes), inputs)
-    net.forward()
+    net = run(text(*sizes), inputs)
     lined = (1,) * (len(want) - len(x)) + x
     window = tuple(slice(min(have, size)) for have, size in zip(lined, want, strict=True))
     taken = inputs["x"].reshape(lined)[window]
@@ -68,8 +66,7 @@ def test_spread_and_cut(x, sizes, want):
 )
 def test_reshape(sizes, want):
     inputs = {"x": draw(8, 3), "r": draw(2, 4, seed=1)}
-    net = build(text(*sizes, reshape=True), inputs)
-    net.forward()
+    net = run(text(*sizes, reshape=True), inputs)
     same(net.blobs["y"].data, inputs["x"].reshape(want), 0, 0)
     check_gradients(text(*sizes, reshape=True), inputs, of=["x"])
 
@@ -106,8 +103,7 @@ def interp(options: str, bottoms: str = "x") -> str:
 @pytest.mark.parametrize("scale", [1, 2, 3])
 def test_repeat(scale):
     x, text = draw(2, 3, 2, 4), upsample(f"scale: {scale}")
-    net = build(text, {"x": x})
-    net.forward()
+    net = run(text, {"x": x})
     same(net.blobs["y"].data, x.repeat(scale, 2).repeat(scale, 3), 0, 0)
     gradients = backward(net)["y"]
     same(net.blobs["x"].diff, gradients.reshape(2, 3, 2, scale, 4, scale).sum((3, 5)))
@@ -128,8 +124,7 @@ def test_unpool(options, size):
     x, area = draw(2, 2, 2, 3), size[0] * size[1]
     mask = np.stack([rng.permutation(area)[:6] for _ in range(4)]).reshape(2, 2, 2, 3)
     text, inputs = upsample(options, "xm"), {"x": x, "m": mask}
-    net = build(text, inputs)
-    net.forward()
+    net = run(text, inputs)
     want = np.zeros((4, area), np.float32)
     np.put_along_axis(want, mask.reshape(4, 6), x.reshape(4, 6), 1)
     same(net.blobs["y"].data, want.reshape(2, 2, *size), 0, 0)
@@ -178,8 +173,7 @@ def bilinear(x, size):
 )
 def test_interp(options, size, crop):
     x, text = draw(2, 3, 3, 4), interp(options)
-    net = build(text, {"x": x})
-    net.forward()
+    net = run(text, {"x": x})
     inner = x[:, :, crop[0] : 3 - crop[1], crop[0] : 4 - crop[1]]
     same(net.blobs["y"].data, bilinear(inner, size), 1e-4, 1e-5)
     check_gradients(text, {"x": x})
@@ -187,8 +181,7 @@ def test_interp(options, size, crop):
 
 def test_interp_size_from_a_blob():
     inputs = {"x": draw(1, 2, 3, 4), "r": draw(1, 1, 5, 6)}
-    net = build(interp("", "xr"), inputs)
-    net.forward()
+    net = run(interp("", "xr"), inputs)
     same(net.blobs["y"].data, bilinear(inputs["x"], (5, 6)), 1e-4, 1e-5)
     check_gradients(interp("", "xr"), inputs)
 
@@ -196,8 +189,7 @@ def test_interp_size_from_a_blob():
 @pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 3, 4)])
 def test_interp_fewer_axes(shape):
     x = draw(*shape)
-    net = build(interp("height: 3 width: 2"), {"x": x})
-    net.forward()
+    net = run(interp("height: 3 width: 2"), {"x": x})
     same(net.blobs["y"].data, bilinear(x.reshape((*shape, 1, 1, 1)[:4]), (3, 2)), 1e-4, 1e-5)
     check_gradients(interp("height: 3 width: 2"), {"x": x})
 
@@ -227,11 +219,9 @@ def test_resize_gradient(options):
 
 def test_resize_halves_and_doubles():
     x = draw(1, 2, 4, 6)
-    net = build(resize("height: 2 width: 3 mode: LINEAR"), {"x": x})
-    net.forward()
+    net = run(resize("height: 2 width: 3 mode: LINEAR"), {"x": x})
     same(net.blobs["y"].data, x.reshape(1, 2, 2, 2, 3, 2).mean((3, 5)))
-    net = build(resize("scale_h: 2 scale_w: 2"), {"x": x})
-    net.forward()
+    net = run(resize("scale_h: 2 scale_w: 2"), {"x": x})
     same(net.blobs["y"].data, x.repeat(2, 2).repeat(2, 3), 0, 0)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from sparknet.errors import LayerError
 from sparknet.layers.crf import Lattice, coloured, grid
-from tests.caffe.gradient import build, check_gradients
+from tests.caffe.gradient import build, check_gradients, run
 from tests.caffe.layers.oracle import layer_text
 from tests.caffe.layers.passing import draw, same
 
@@ -140,8 +140,7 @@ def test_labels_that_the_picture_pulls():
     options = (
         "dense_crf_param { max_iter: 5 pos_w: 1 pos_xy_std: 1 bi_w: 4 bi_xy_std: 6 bi_rgb_std: 9 }"
     )
-    net = build(layer_text("DenseCRF", options, "s d i"), inputs, force=False)
-    net.forward()
+    net = run(layer_text("DenseCRF", options, "s d i"), inputs, force=False)
     actual = net.blobs["y"].data[0]
     assert (actual.argmax(0) == (np.arange(6) > 2)).all()
     now = first = scores[0].reshape(2, -1).astype(float)

@@ -5,7 +5,7 @@ import pytest
 
 import sparknet.caffe as caffe
 from sparknet.native import set_threads, threads
-from tests.caffe.gradient import build, check_gradients
+from tests.caffe.gradient import build, check_gradients, run
 
 COPY = 'layer { name: "copy" type: "Power" bottom: "x" top: "c" }\n'
 
@@ -41,8 +41,7 @@ def test_copies_when_testing(in_place):
     x = np.random.default_rng(0).uniform(0.5, 2, (3, 4))
     text = COPY + layer(0.5, "c", "c") if in_place else layer(0.5)
     check_gradients(text, {"x": x}, phase=caffe.TEST)
-    net = build(text, {"x": x}, caffe.TEST)
-    net.forward()
+    net = run(text, {"x": x}, caffe.TEST)
     assert np.array_equal(net.blobs[net.outputs[0]].data, x.astype(np.float32))
 
 

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 
 from sparknet.errors import LayerError
-from tests.caffe.gradient import build, check_gradients
+from tests.caffe.gradient import build, check_gradients, run
 from tests.caffe.layers.passing import backward, draw, same
 
 
 def check(text, given, want):
-    net = build(text, given)
-    net.forward()
+    net = run(text, given)
     np.testing.assert_allclose(net.blobs[net.outputs[0]].data, want, rtol=1e-5)
     check_gradients(text, given, step=1e-2, tolerance=1e-2)
 
@@ -41,8 +40,7 @@ WHOLE = {"FLOOR": np.floor, "CEIL": np.ceil, "ROUND": np.round, "TRUNC": np.trun
 def test_whole_numbers(function):
     x = np.concatenate([3 * draw(1, 40), np.arange(-20, 20)[None] / np.float32(4)])
     x = np.append(x, [[np.inf, -np.inf, np.nan, 3e9]] * 2, 1).astype(np.float32)
-    net = build(text(function), {"x": x})
-    net.forward()
+    net = run(text(function), {"x": x})
     want = WHOLE[function](x)
     same(net.blobs["y"].data, want, 0, 0)
     backward(net)
@@ -52,8 +50,7 @@ def test_whole_numbers(function):
 @pytest.mark.parametrize(("function", "of"), [("SIN", np.sin), ("COS", np.cos)])
 def test_waves(function, of):
     x = 9 * draw(2, 3, 5)
-    net = build(text(function), {"x": x})
-    net.forward()
+    net = run(text(function), {"x": x})
     same(net.blobs["y"].data, of(x.astype(np.float64)).astype(np.float32), 1e-6, 1e-6)
     check_gradients(text(function), {"x": x})
 
@@ -86,8 +83,7 @@ def summed(share: np.ndarray, like: np.ndarray) -> np.ndarray:
 def test_values_and_gradient(a, b):
     sizes = np.abs(draw(*b, seed=1)) + np.float32(0.5)
     inputs = {"a": draw(*a), "b": np.where(draw(*b, seed=2) > 0, sizes, -sizes)}
-    net = build(TEXT, inputs)
-    net.forward()
+    net = run(TEXT, inputs)
     same(net.blobs["y"].data, inputs["a"] / inputs["b"], 0, 0)
     gradients = backward(net)["y"].astype(np.float64)
     one, other = (inputs[name].astype(np.float64) for name in "ab")
@@ -98,8 +94,7 @@ def test_values_and_gradient(a, b):
 
 def test_a_value_over_itself_is_one():
     a = draw(1000)
-    net = build('layer { name: "l" type: "Div" bottom: "a" bottom: "a" top: "y" }', {"a": a})
-    net.forward()
+    net = run('layer { name: "l" type: "Div" bottom: "a" bottom: "a" top: "y" }', {"a": a})
     np.testing.assert_array_equal(net.blobs["y"].data, 1)
 
 
@@ -128,8 +123,7 @@ def condition(*shape: int) -> np.ndarray:
 )
 def test_where(c, a, b):
     inputs = {"c": condition(*c), "a": draw(*a), "b": draw(*b, seed=1)}
-    net = build(WHERE_TEXT, inputs)
-    net.forward()
+    net = run(WHERE_TEXT, inputs)
     same(net.blobs["y"].data, np.where(inputs["c"] != 0, inputs["a"], inputs["b"]), 0, 0)
     gradients = backward(net)["y"]
     for name, taken in (("a", inputs["c"] != 0), ("b", inputs["c"] == 0)):
@@ -144,8 +138,7 @@ def test_where(c, a, b):
 def test_what_is_not_taken_does_not_matter():
     c = np.array([1, 0, 1, 0], np.float32)
     a = np.array([1, np.nan, -np.inf, np.inf], np.float32)
-    net = build(WHERE_TEXT, {"c": c, "a": a, "b": a[::-1].copy()})
-    net.forward()
+    net = run(WHERE_TEXT, {"c": c, "a": a, "b": a[::-1].copy()})
     np.testing.assert_array_equal(net.blobs["y"].data, [1, -np.inf, -np.inf, 1])
     gradients = backward(net)["y"]
     np.testing.assert_array_equal(net.blobs["a"].diff, gradients * c)

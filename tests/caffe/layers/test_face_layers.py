@@ -9,7 +9,7 @@ import pytest
 from sparknet import caffe
 from sparknet.errors import LayerError
 from sparknet.proto import parse_solver
-from tests.caffe.gradient import biased, build, check_gradients, input_layer
+from tests.caffe.gradient import biased, build, check_gradients, input_layer, run
 from tests.caffe.layers.oracle import layer_text
 from tests.caffe.layers.passing import draw, same
 
@@ -69,8 +69,7 @@ def test_gradients_of_centres_are_of_one_step():
 def test_triplets():
     a, p, n = (draw(6, 4, seed=seed) for seed in range(3))
     text = layer_text("TripletLoss", "triplet_loss_param { margin: 0.5 }", "a p n")
-    net = build(text, {"a": a, "p": p, "n": n})
-    net.forward()
+    net = run(text, {"a": a, "p": p, "n": n})
     far = [max(0.5 + sum((a[i] - p[i]) ** 2) - sum((a[i] - n[i]) ** 2), 0) for i in range(6)]
     assert 0 < sum(one > 0 for one in far) < 6
     same(net.blobs["y"].data, np.float32(sum(far) / 12), 1e-5)
@@ -88,8 +87,7 @@ def test_focal_loss(options, kind, gamma, alpha):
     text = layer_text(
         "FocalLoss", f"focal_loss_param {{ {options} }} loss_param {{ ignore_label: 255 }}", "x t"
     )
-    net = build(text.replace('top: "y"', 'top: "y" top: "p"'), inputs)
-    net.forward()
+    net = run(text.replace('top: "y"', 'top: "y" top: "p"'), inputs)
     total, chances = 0.0, np.zeros(x.shape)
     for n, i, j in np.ndindex(2, 2, 2):
         powers = np.exp(x[n, :, i, j].astype(float))
@@ -172,15 +170,13 @@ def test_rows_that_learn_from_their_class_alone():
 def test_scales_of_places(shape):
     x, scale = draw(*shape), draw(shape[0], *shape[2:], seed=1)
     text = layer_text("ChannelScale", "", "x s")
-    net = build(text, {"x": x, "s": scale})
-    net.forward()
+    net = run(text, {"x": x, "s": scale})
     same(net.blobs["y"].data, x * scale[:, None])
     check_gradients(text, {"x": x, "s": scale})
     off = "do_forward: false do_backward_feature: false do_backward_scale: false"
-    net = build(
+    net = run(
         layer_text("ChannelScale", f"channel_scale_param {{ {off} }}", "x s"), {"x": x, "s": scale}
     )
-    net.forward()
     net.blobs["y"].diff[...] = x * 2
     net.backward()
     same(net.blobs["y"].data, x)
@@ -264,10 +260,9 @@ def test_margins_of_scores(phase):
     x = np.array([[0.5, -0.2], [0.9, 0.1], [0.1, 0.4]], np.float32)
     labels = np.array([0, 0, 1], np.float32)
     options = "label_specific_add_param { bias: -0.3 }"
-    net = build(
+    net = run(
         layer_text("LabelSpecificAdd", options, "x t", "y b"), {"x": x, "t": labels}, phase=phase
     )
-    net.forward()
     want = x + ([[-0.3, 0], [-0.3, 0], [0, -0.3]] if phase == 0 else 0)
     same(net.blobs["y"].data, want)
     same(net.blobs["b"].data, np.array([-0.3]))
@@ -295,8 +290,7 @@ def test_margins_in_place():
     text = biased("x") + layer_text(
         "LabelSpecificAdd", "label_specific_add_param { bias: 0.5 }", "xb t", "xb"
     )
-    net = build(text, {"x": np.ones((2, 2)), "t": [1, 0]}, force=False)
-    net.forward()
+    net = run(text, {"x": np.ones((2, 2)), "t": [1, 0]}, force=False)
     same(net.blobs["xb"].data, np.array([[1, 1.5], [1.5, 1]]))
 
 
@@ -322,8 +316,7 @@ def test_sequences_without_places(blank):
     labels = np.array([[one, two, blank], [two, two, blank], [blank, one, blank]], np.float32)
     options = f"ctc_loss_param {{ alphabet_size: 3 time_step: 5 blank_label: {blank} }}"
     text = layer_text("CtcLoss", options, "x t")
-    net = build(text, {"x": scores, "t": labels})
-    net.forward()
+    net = run(text, {"x": scores, "t": labels})
     costs = [
         -math.log(chance(scores[:, n], [int(v) for v in labels[n] if v != blank], blank))
         for n in range(3)
@@ -345,8 +338,7 @@ def test_sequences_without_places(blank):
 def test_sequences_that_time_is_too_short_for():
     options = "ctc_loss_param { alphabet_size: 3 time_step: 2 blank_label: 2 }"
     inputs = {"x": draw(2, 1, 3), "t": [[0, 0]]}
-    net = build(layer_text("CtcLoss", options, "x t"), inputs)
-    net.forward()
+    net = run(layer_text("CtcLoss", options, "x t"), inputs)
     net.blobs["y"].diff[...] = 1
     net.backward()
     assert float(net.blobs["y"].data) == 0
@@ -359,10 +351,9 @@ def test_whole_sequences_right():
     scores = np.eye(4, dtype=np.float32)[[[0, 0, 3, 1], [1, 3, 1, 1], [2, 3, 3, 0]]]
     labels = np.array([[0, 1, 3], [1, 1, 3], [2, 1, 3]], np.float32)
     options = "labelsequence_accuracy_param { blank_label: 3 }"
-    net = build(
+    net = run(
         layer_text("LabelsequenceAccuracy", options, "x t"), {"x": scores, "t": labels}, force=False
     )
-    net.forward()
     assert float(net.blobs["y"].data) == pytest.approx(2 / 3)
 
 
@@ -371,6 +362,5 @@ def test_marks_of_sequences():
         'layer { name: "l" type: "ContinuationIndicator" top: "y" '
         "continuation_indicator_param { time_step: 3 batch_size: 2 } }"
     )
-    net = build(text, {}, force=False)
-    net.forward()
+    net = run(text, {}, force=False)
     assert net.blobs["y"].data.tolist() == [[0, 0], [1, 1], [1, 1]]

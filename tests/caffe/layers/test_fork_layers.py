@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sparknet.errors import LayerError
-from tests.caffe.gradient import biased, build, check_gradients
+from tests.caffe.gradient import biased, build, check_gradients, run
 from tests.caffe.layers.oracle import layer_text, passes
 from tests.caffe.layers.passing import backward, draw, same, set_params
 
@@ -34,8 +34,7 @@ def test_reorg(reverse, shape, stride):
     text = layer_text(
         "Reorg", f"reorg_param {{ stride: {stride} reverse: {str(reverse).lower()} }}"
     )
-    net = build(text, {"x": x})
-    net.forward()
+    net = run(text, {"x": x})
     same(net.blobs["y"].data, reorganised(x, stride, reverse), 0, 0)
     backward(net)
     check_gradients(text, {"x": x[:1, : 2 * stride**2, :stride, :stride]})
@@ -52,8 +51,7 @@ def test_reorg_that_does_not_divide():
 )
 def test_flip(words, axes):
     x, text = draw(2, 3, 4, 5), layer_text("Flip", f"flip_param {{ {words} }}")
-    net = build(text, {"x": x})
-    net.forward()
+    net = run(text, {"x": x})
     same(net.blobs["y"].data, np.flip(x, axes), 0, 0)
     gradients = backward(net)["y"]
     same(net.blobs["x"].diff, np.flip(gradients, axes), 0, 0)
@@ -125,8 +123,7 @@ def test_softmax_losses(kind, options, divisor):
     x = draw(6, 4)
     tops = "loss p each" if kind.endswith("OHEM") else "loss p"
     text = layer_text(kind, f"loss_param {{ ignore_label: 3 {options} }}", "x l", tops)
-    net = build(text, {"x": x, "l": LABELS}, force=False)
-    net.forward()
+    net = run(text, {"x": x, "l": LABELS}, force=False)
     used, places = LABELS != 3, np.arange(6)
     each = np.where(used, -np.log(softmax(x)[places, LABELS.astype(int)]), 0)
     same(net.blobs["loss"].data, np.float32(each.sum() / divisor), 1e-5)
@@ -142,8 +139,7 @@ def test_class_weights():
         "loss_param { weight_by_label_freqs: true "
         "class_weighting: 0.5 class_weighting: 2 class_weighting: 1.25 }"
     )
-    net = build(layer_text("SoftmaxWithLoss", options, "x l"), {"x": x, "l": labels}, force=False)
-    net.forward()
+    net = run(layer_text("SoftmaxWithLoss", options, "x l"), {"x": x, "l": labels}, force=False)
     flat = labels.astype(int).reshape(2, 2, 2)
     chosen = np.take_along_axis(softmax(x), flat[:, None], 1)[:, 0]
     want = -(np.log(chosen) * np.array([0.5, 2, 1.25])[flat]).mean()
@@ -163,8 +159,7 @@ def test_smooth_l1_of_each_region():
     w = np.array([1, 0, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1], np.float32).reshape(a.shape)
     options = "loss_param { normalization: PRE_FIXED pre_fixed_normalizer: 8 }"
     text = layer_text("SmoothL1LossOHEM", options, "a b w", "loss each")
-    net = build(text, {"a": a, "b": b, "w": w})
-    net.forward()
+    net = run(text, {"a": a, "b": b, "w": w})
     size = np.abs(w * (a - b))
     each = np.where(size < 1, size**2 / 2, size - 0.5).sum(1, keepdims=True)
     same(net.blobs["each"].data, each, 1e-5, 1e-6)
@@ -175,8 +170,7 @@ def test_smooth_l1_of_each_region():
 
 def test_l1():
     a, b = draw(3, 4), draw(3, 4, seed=1)
-    net = build(layer_text("L1Loss", "", "a b"), {"a": a, "b": b})
-    net.forward()
+    net = run(layer_text("L1Loss", "", "a b"), {"a": a, "b": b})
     same(net.blobs["y"].data, np.float32(np.abs(a - b).sum() / 3), 1e-5)
     check_gradients(layer_text("L1Loss", "", "a b"), {"a": a + 5 * np.sign(a - b), "b": b})
 
@@ -190,8 +184,7 @@ def test_the_regions_with_the_largest_losses():
     options = "box_annotator_ohem_param { roi_per_img: 2 ignore_label: -1 }"
     text = layer_text("BoxAnnotatorOHEM", options, "r s l w", "kept inside")
     inputs = {"r": regions, "s": losses, "l": labels, "w": weights}
-    net = build(text, inputs, force=False)
-    net.forward()
+    net = run(text, inputs, force=False)
     taken = {
         i for part in (range(4), range(4, 8)) for i in sorted(part, key=lambda i: -losses[i])[:2]
     }

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sparknet.errors import LayerError
-from tests.caffe.gradient import build, check_gradients
+from tests.caffe.gradient import build, check_gradients, run
 from tests.caffe.layers.oracle import layer_text
 from tests.caffe.layers.passing import draw, same, set_params
 
@@ -69,16 +69,14 @@ ALIGN = layer_text(
 
 def test_psroi_pooling():
     inputs = {"x": draw(2, 18, 5, 6), "r": REGIONS}
-    net = build(PSROI, inputs)
-    net.forward()
+    net = run(PSROI, inputs)
     same(net.blobs["y"].data, psroi(inputs["x"], REGIONS, 2, 3, 0.125), 1e-5, 1e-6)
     check_gradients(PSROI, {"x": draw(1, 18, 3, 3), "r": [[0, 0, 0, 20, 20]]}, of=["x"])
 
 
 def test_roi_align():
     inputs = {"x": draw(2, 3, 5, 6), "r": REGIONS}
-    net = build(ALIGN, inputs)
-    net.forward()
+    net = run(ALIGN, inputs)
     same(net.blobs["y"].data, align(inputs["x"], REGIONS, 2, 0.125, 0.25), 1e-4, 1e-5)
     check_gradients(ALIGN, {"x": draw(1, 2, 4, 4), "r": [[0, 1, 2, 20, 25]]}, of=["x"])
 
@@ -97,8 +95,7 @@ def test_roi_pooling_of_wider_regions():
     wide = [[0, 6 - 2, 8 - 2, 13 + 2, 15 + 2]]
     results = []
     for regions, pad in ((one, 0.25), (wide, 0)):
-        net = build(layer_text("ROIPooling", options.format(pad), "x r"), {"x": x, "r": regions})
-        net.forward()
+        net = run(layer_text("ROIPooling", options.format(pad), "x r"), {"x": x, "r": regions})
         results.append(np.array(net.blobs["y"].data))
     same(results[0], results[1], 0, 0)
 
@@ -129,8 +126,7 @@ def test_pooling3d(method, field):
         "pad: 1 }"
     )
     x, text = draw(1, 2, 3, 4, 5), layer_text("Pooling3D", options)
-    net = build(text, {"x": x})
-    net.forward()
+    net = run(text, {"x": x})
     same(net.blobs["y"].data, pooled3d(x, (2, 3, 3), (2, 2, 2), 1, method), 1e-5, 1e-6)
     spread = np.random.default_rng(0).permutation(x.size).reshape(x.shape) / 7
     check_gradients(text, {"x": spread})

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sparknet.errors import LayerError
-from tests.caffe.gradient import biased, build, check_gradients
+from tests.caffe.gradient import biased, build, check_gradients, run
 from tests.caffe.layers.passing import backward, draw, same, set_params
 
 EMBED = (
@@ -53,8 +53,7 @@ def test_embed_refuses(value):
 
 
 def test_embed_refuses_a_gradient():
-    net = build(EMBED.format("true"), {"x": np.zeros(2)})
-    net.forward()
+    net = run(EMBED.format("true"), {"x": np.zeros(2)})
     with pytest.raises(LayerError, match=r"'emb'.*no gradient"):
         net.backward()
 
@@ -63,8 +62,7 @@ def test_embed_refuses_a_gradient():
 def test_batch_reindex(indices):
     x = draw(5, 2, 3)
     inputs = {"x": x, "i": np.array(indices, np.float32)}
-    net = build(REINDEX, inputs, force=False)
-    net.forward()
+    net = run(REINDEX, inputs, force=False)
     same(net.blobs["y"].data, x[indices], 0, 0)
     gradients, want = backward(net)["y"], np.zeros_like(x)
     np.add.at(want, np.array(indices, int), gradients)
@@ -127,8 +125,7 @@ def test_filter_gradient():
 )
 def test_what_selects_has_no_gradient(text, inputs, message):
     """Caffe ends: batch_reindex_layer.cpp and filter_layer.cpp, Backward_cpu."""
-    net = build(text, {name: np.ones(shape, np.float32) for name, shape in inputs.items()})
-    net.forward()
+    net = run(text, {name: np.ones(shape, np.float32) for name, shape in inputs.items()})
     with pytest.raises(LayerError, match=f"layer {message}; leave force_backward out"):
         net.backward()
 
@@ -154,8 +151,7 @@ def test_places(axis, shape, places):
     own = axis % len(shape)
     drawn = np.random.default_rng(3).integers(-shape[own], shape[own], places)
     inputs = {"x": draw(*shape), "p": drawn.astype(np.float32)}
-    net = build(gather(axis), inputs)
-    net.forward()
+    net = run(gather(axis), inputs)
     want = np.stack(
         [inputs["x"][(*lead[:own], drawn[lead])] for lead in np.ndindex(*places)]
     ).reshape(*places, *shape[own + 1 :])
@@ -189,8 +185,7 @@ def test_sums(axis, exclusive, reverse):
         f'layer {{ name: "l" type: "CumSum" bottom: "x" top: "y" cum_sum_param {{ {options} }} }}'
     )
     x = draw(2, 3, 4)
-    net = build(text, {"x": x})
-    net.forward()
+    net = run(text, {"x": x})
     turned = np.flip(x, axis) if reverse else x
     want = np.cumsum(turned, axis, np.float64) - (turned if exclusive else 0)
     same(net.blobs["y"].data, (np.flip(want, axis) if reverse else want).astype(np.float32))
@@ -274,8 +269,7 @@ def test_values_and_gradients(mode, padding, corners):
     whole = random.integers(-7, 12, (2, 3, 4, 2))
     pixels = whole + random.choice([0.2, 0.3, 0.7, 0.8], whole.shape)
     inputs = {"x": draw(2, 3, *SIZES), "g": grids(pixels, corners)}
-    net = build(layer(mode, padding, corners), inputs)
-    net.forward()
+    net = run(layer(mode, padding, corners), inputs)
     want = looked_up(inputs["x"], pixels, mode, padding, corners)
     same(net.blobs["y"].data, want.astype(np.float32), 1e-4, 1e-4)
     check_gradients(layer(mode, padding, corners), inputs, step=4e-3, tolerance=2e-2)
@@ -287,8 +281,7 @@ def test_any_place(mode, padding, corners):
     grid = np.array([-1, 1, 0, -1.5, 3, 0.25, -0.75, 2.5], np.float32)
     grid = np.stack(np.meshgrid(grid, grid), -1)[np.newaxis]
     x = draw(1, 2, *SIZES)
-    net = build(layer(mode, padding, corners), {"x": x, "g": grid})
-    net.forward()
+    net = run(layer(mode, padding, corners), {"x": x, "g": grid})
     want = looked_up(x, pixels_of(grid.astype(np.float64), corners), mode, padding, corners)
     same(net.blobs["y"].data, want.astype(np.float32), 1e-4, 1e-5)
 
@@ -298,8 +291,7 @@ def test_places_that_are_no_numbers():
     grid = np.array([np.nan, np.inf, -np.inf, 1e30], np.float32)
     grid = np.stack([grid, np.zeros(4, np.float32)], -1)[np.newaxis, np.newaxis]
     for mode, padding, corners in KINDS:
-        net = build(layer(mode, padding, corners), {"x": np.ones((1, 1, 3, 3)), "g": grid})
-        net.forward()
+        net = run(layer(mode, padding, corners), {"x": np.ones((1, 1, 3, 3)), "g": grid})
         want = np.full((1, 1, 1, 4), 0 if padding == "ZEROS" else 1, np.float32)
         same(net.blobs["y"].data, want)
         net.blobs["y"].diff[...] = 1

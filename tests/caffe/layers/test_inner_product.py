@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from sparknet.errors import LayerError
 from sparknet.native import set_threads, threads
-from tests.caffe.gradient import build, check_gradients
+from tests.caffe.gradient import build, check_gradients, run
 from tests.caffe.layers.passing import draw, same, set_params
 
 
@@ -66,8 +66,7 @@ def test_values_and_gradient(turned_a, turned_b, before_a, before_b):
     a = draw(*before_a, *((4, 2) if turned_a else (2, 4)))
     b = draw(*before_b, *((5, 4) if turned_b else (4, 5)), seed=1)
     text = layer(f"transpose_a: {str(turned_a).lower()} transpose_b: {str(turned_b).lower()}")
-    net = build(text, {"a": a, "b": b})
-    net.forward()
+    net = run(text, {"a": a, "b": b})
     first = np.swapaxes(a, -1, -2) if turned_a else a
     second = np.swapaxes(b, -1, -2) if turned_b else b
     same(net.blobs["y"].data, np.matmul(first, second), 1e-5, 1e-5)

@@ -8,7 +8,7 @@ import pytest
 from sparknet import caffe
 from sparknet.native import has_bf16
 from sparknet.proto import parse_net
-from tests.caffe.gradient import build, check_gradients, input_layer
+from tests.caffe.gradient import check_gradients, input_layer, run
 from tests.caffe.layers.passing import draw, same
 
 Array = Any
@@ -21,8 +21,7 @@ def test_values_and_gradient(options, axis):
         f"layer_norm_param {{ {options} }} }}"
     )
     x = 3 * draw(2, 4, 5) + 7
-    net = build(text, {"x": x})
-    net.forward()
+    net = run(text, {"x": x})
     axes = tuple(range(axis, 3))
     eps = 0.5 if "eps" in options else 1e-5
     wide = x.astype(np.float64)

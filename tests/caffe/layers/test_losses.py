@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sparknet.errors import LayerError
 from sparknet.native import set_threads, threads
 from sparknet.proto import write_blob
-from tests.caffe.gradient import biased, build, check_gradients
+from tests.caffe.gradient import biased, build, check_gradients, run
 
 FEW = settings(max_examples=60)
 
@@ -24,8 +24,7 @@ def learned(text: str) -> str:
 
 
 def loss_of(text, inputs):
-    net = build(text, inputs)
-    net.forward()
+    net = run(text, inputs)
     return float(net.blobs["loss"].data)
 
 
@@ -37,8 +36,7 @@ def softmax(x, axis):
 def test_an_infogain_matrix_has_no_gradient():
     """Caffe ends: infogain_loss_layer.cpp, Backward_cpu."""
     inputs = {"x": np.ones((2, 3)), "label": np.zeros(2), "matrix": np.ones((1, 1, 3, 3))}
-    net = build(layer("InfogainLoss", "x label matrix"), inputs)
-    net.forward()
+    net = run(layer("InfogainLoss", "x label matrix"), inputs)
     message = "layer 'l': InfogainLoss: .* the infogain matrix, bottom 'matrix'; leave force_backw"
     with pytest.raises(LayerError, match=message):
         net.backward()
@@ -106,8 +104,7 @@ def test_label_out_of_range(kind, label):
     given = {name: inputs[name] for name in bottoms.split()}
     force = kind != "InfogainLoss"
     text = layer(kind, bottoms)
-    net = build(text if force else learned(text), given, force=force)
-    net.forward()
+    net = run(text if force else learned(text), given, force=force)
     net.blobs["label"].data[1] = label
     with pytest.raises(
         LayerError, match=f"'l'.*{kind}.*label .* out of range: there are 3 classes"
@@ -167,8 +164,7 @@ def test_no_gradient_for_labels_that_are_computed(kind):
     if kind != "InfogainLoss":
         del inputs["h"]
     bottoms = "x t h" if kind == "InfogainLoss" else "x t"
-    net = build(copy + layer(kind, bottoms, "propagate_down: true " * len(inputs)), inputs)
-    net.forward()
+    net = run(copy + layer(kind, bottoms, "propagate_down: true " * len(inputs)), inputs)
     with pytest.raises(LayerError, match=f"'l'.*{kind}: has no gradient for the .*'t'"):
         net.backward()
 

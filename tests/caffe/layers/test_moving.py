@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sparknet.errors import LayerError
-from tests.caffe.gradient import build, check_gradients
+from tests.caffe.gradient import build, check_gradients, run
 from tests.caffe.layers.passing import backward, draw, same
 
 
@@ -25,8 +25,7 @@ def layer(kind: str, options: str = "", bottoms: str = "x") -> str:
 )
 def test_same_values(text, shape):
     x = draw(2, 3, 4)
-    net = build(text, {"x": x})
-    net.forward()
+    net = run(text, {"x": x})
     same(net.blobs["y"].data, x.reshape(shape or (2, 3, 1, 4)), 0, 0)
     assert np.shares_memory(net.blobs["x"].data, net.blobs["y"].data)
     assert np.shares_memory(net.blobs["x"].diff, net.blobs["y"].diff)
@@ -40,8 +39,7 @@ def test_gather(axis, index):
     x = draw(2, 3, 4)
     places = " ".join(f"index: {place}" for place in index)
     text = layer("Gather", f"gather_param {{ axis: {axis} {places} }}")
-    net = build(text, {"x": x})
-    net.forward()
+    net = run(text, {"x": x})
     same(net.blobs["y"].data, np.take(x, index, axis), 0, 0)
     check_gradients(text, {"x": x})
 
@@ -57,8 +55,7 @@ def test_gather_out_of_range(index):
 def test_permute(order):
     x = draw(2, 3, 4, 5)
     text = layer("Permute", "permute_param { " + "".join(f"order: {a} " for a in order) + "}")
-    net = build(text, {"x": x})
-    net.forward()
+    net = run(text, {"x": x})
     same(net.blobs["y"].data, x.transpose(order), 0, 0)
     gradients = backward(net)["y"]
     same(net.blobs["x"].diff, gradients.transpose(np.argsort(order)), 0, 0)
@@ -70,8 +67,7 @@ def test_permute_many_axes():
     order = tuple(np.random.default_rng(3).permutation(14).tolist())
     text = layer("Permute", "permute_param { " + "".join(f"order: {a} " for a in order) + "}")
     x = draw(*shape)
-    net = build(text, {"x": x})
-    net.forward()
+    net = run(text, {"x": x})
     same(net.blobs["y"].data, x.transpose(order), 0, 0)
     gradients = backward(net)["y"]
     same(net.blobs["x"].diff, gradients.transpose(np.argsort(order)), 0, 0)
@@ -86,8 +82,7 @@ def test_permute_gradient():
 def test_shuffle_channel(shape, group):
     x = draw(*shape)
     text = layer("ShuffleChannel", f"shuffle_channel_param {{ group: {group} }}")
-    net = build(text, {"x": x})
-    net.forward()
+    net = run(text, {"x": x})
     top = (*shape, 1, 1)[:4]
     parts = x.reshape(top[0], group, 6 // group, -1).swapaxes(1, 2)
     same(net.blobs["y"].data, parts.reshape(top), 0, 0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sparknet.errors import LayerError
-from tests.caffe.gradient import build, check_gradients
+from tests.caffe.gradient import build, check_gradients, run
 from tests.caffe.layers.oracle import layer_text
 from tests.caffe.layers.passing import draw, same
 
@@ -47,8 +47,7 @@ def test_boxes_out(kind):
         "field_w: 24 field_h: 32 field_w: 40 field_h: 30 downsample_rate: 8 downsample_rate: 16 "
         "max_nms_num: 20 max_post_nms_num: 6 min_size: 12 }"
     )
-    net = build(layer_text("BoxOutput", options, "a b", "boxes scores"), bottoms, force=False)
-    net.forward()
+    net = run(layer_text("BoxOutput", options, "a b", "boxes scores"), bottoms, force=False)
     want = []
     for image in range(2):
         found = []
@@ -77,8 +76,7 @@ def test_boxes_out(kind):
 
 def test_no_box_out():
     options = "box_output_param { fg_thr: 99 field_w: 9 field_h: 9 downsample_rate: 8 }"
-    net = build(layer_text("BoxOutput", options, "a", "y s"), {"a": draw(1, 6, 2, 2)}, force=False)
-    net.forward()
+    net = run(layer_text("BoxOutput", options, "a", "y s"), {"a": draw(1, 6, 2, 2)}, force=False)
     assert net.blobs["y"].data.ravel().tolist() == [0, 1, 1, 10, 10]
     assert net.blobs["s"].data.ravel().tolist() == [0] * 6
     with pytest.raises(LayerError, match="nms_type 'NEW' must be one of IOU, IOMU, IOFU"):
@@ -106,8 +104,7 @@ def _discrepancy(a, b, pairs, gamma):
 def test_discrepancy():
     """Two records of each domain leave four ways to draw each of two pairs."""
     a, b = draw(2, 3), draw(2, 3, seed=1) + 0.5
-    net = build(layer_text("MMDLoss", "", "a b"), {"a": a, "b": b})
-    net.forward()
+    net = run(layer_text("MMDLoss", "", "a b"), {"a": a, "b": b})
     net.backward()
     both = np.concatenate([a, b]).astype(float)
     spread = ((both[:, None] - both[None]) ** 2).sum()
@@ -146,8 +143,7 @@ def test_widths_that_stay():
 
 
 def test_one_record_has_no_discrepancy():
-    net = build(layer_text("MMDLoss", "", "a b"), {"a": draw(1, 3), "b": draw(4, 3)})
-    net.forward()
+    net = run(layer_text("MMDLoss", "", "a b"), {"a": draw(1, 3), "b": draw(4, 3)})
     net.backward()
     assert float(net.blobs["y"].data) == 0
     assert not net.blobs["b"].diff.any()
@@ -161,8 +157,7 @@ def test_one_record_has_no_discrepancy():
 def test_axes_in_another_order():
     x = draw(2, 3, 4, 5)
     text = layer_text("Transpose", "transpose_param { dim: 3 dim: 0 dim: 2 dim: 1 }")
-    net = build(text, {"x": x})
-    net.forward()
+    net = run(text, {"x": x})
     same(net.blobs["y"].data, x.transpose(3, 0, 2, 1))
     check_gradients(text, {"x": x})
     with pytest.raises(LayerError, match="each of the 4 axes of the bottom once"):
@@ -173,7 +168,6 @@ def test_axes_in_another_order():
 def test_an_axis_backwards(axis):
     x = draw(2, 3, 4)
     text = layer_text("Reverse", f"reverse_param {{ axis: {axis} }}")
-    net = build(text, {"x": x})
-    net.forward()
+    net = run(text, {"x": x})
     same(net.blobs["y"].data, np.flip(x, axis))
     check_gradients(text, {"x": x})

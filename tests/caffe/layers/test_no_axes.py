@@ -9,7 +9,7 @@ import pytest
 
 from sparknet.errors import SparkNetError
 from sparknet.layers import LAYERS
-from tests.caffe.gradient import build
+from tests.caffe.gradient import build, run
 from tests.caffe.layers.oracle import layer_text, passes, values
 
 Shape = tuple[int, ...]
@@ -144,8 +144,7 @@ def test_a_result_or_one_sentence(kind):
             bottom = " ".join(f"x{number}" for number in range(count))
             top = " ".join(f"y{number}" for number in range(layer.tops.least))
             try:
-                net = build(layer_text(kind, options, bottom, top), arrays(shapes))
-                net.forward()
+                net = run(layer_text(kind, options, bottom, top), arrays(shapes))
                 ran += 1
                 blobs = [np.array(net.blobs[name].data) for name in top.split()]
                 # The logarithm of 0, and what 0 divides, are what numpy says they are.
@@ -168,8 +167,7 @@ def test_a_scalar_is_worth_what_a_vector_of_one_is(kind):
             scalar = abs(scalar)
         results = []
         for x in (scalar, scalar.reshape(1)):
-            net = build(layer_text(kind), {"x": x})
-            net.forward()
+            net = run(layer_text(kind), {"x": x})
             net.blobs["y"].diff[...] = 3
             if kind != "Threshold":
                 net.backward()

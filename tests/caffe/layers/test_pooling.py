@@ -7,7 +7,7 @@ import pytest
 
 import sparknet.caffe as caffe
 from sparknet.errors import LayerError
-from tests.caffe.gradient import build, check_gradients
+from tests.caffe.gradient import build, check_gradients, run
 from tests.caffe.layers.oracle import (
     layer_text,
     passes,
@@ -26,8 +26,7 @@ CONVOLVED = """layer { name: "conv" type: "Convolution" bottom: "x" top: "c"
 
 def test_mask_holds_the_positions_and_does_not_steer_the_gradient():
     x = np.array([[[[1, 5, 2], [5, 0, 3], [4, 4, 9]]]], np.float32)
-    net = build(text("MAX", "kernel_size: 2", top="y mask"), {"x": x})
-    net.forward()
+    net = run(text("MAX", "kernel_size: 2", top="y mask"), {"x": x})
     np.testing.assert_array_equal(net.blobs["mask"].data, [[[[1, 1], [3, 8]]]])
     net.blobs["mask"].data[...] = 1e9
     net.blobs["y"].diff[...] = 1
@@ -159,8 +158,7 @@ def pooled(x, regions, size, scale):
 def test_values_and_gradients(size, scale):
     x, regions = draw(2, 3, 6, 6), np.array(REGIONS, np.float32)
     x[0, 0, 1, 1] = x[0, 0, 3, 3] = 9
-    net = build(LAYER.format(*size, scale), {"x": x, "r": regions})
-    net.forward()
+    net = run(LAYER.format(*size, scale), {"x": x, "r": regions})
     want, where = pooled(x, REGIONS, size, scale)
     same(net.blobs["y"].data, want, 0, 0)
     gradients, diff = backward(net)["y"], np.zeros((2, 3, 36), np.float32)

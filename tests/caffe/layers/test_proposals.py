@@ -11,7 +11,7 @@ from sparknet.layers.anchors import anchors, decode, encode, grid, nms, overlaps
 from sparknet.layers.rpn import settings
 from sparknet.proto import parse_net
 from sparknet.proto.untrusted import with_trust
-from tests.caffe.gradient import build, input_layer
+from tests.caffe.gradient import build, input_layer, run
 from tests.caffe.layers.oracle import layer_text
 from tests.caffe.layers.passing import draw
 
@@ -94,8 +94,7 @@ def test_proposals(kind):
         param = "'feat_stride': 16\\n'min_size': 10\\n'pre_nms_topn': 100\\n'post_nms_topn': 20"
         text = python("proposal_layer", param, "s d i", "r c")
     given = inputs()
-    net = build(text, given, force=False)
-    net.forward()
+    net = run(text, given, force=False)
     want = slow_proposals(given["s"][0, 9:], given["d"][0], 100, 20, 15)
     assert len(want) == 20
     np.testing.assert_allclose(net.blobs["r"].data[:, 1:], [box for _, box in want], atol=1e-3)
@@ -105,8 +104,7 @@ def test_proposals(kind):
 
 def test_no_box_is_large_enough():
     options = "proposal_param { min_size: 1000 }"
-    net = build(layer_text("Proposal", options, "s d i", "r"), inputs(), force=False)
-    net.forward()
+    net = run(layer_text("Proposal", options, "s d i", "r"), inputs(), force=False)
     assert net.blobs["r"].data.tolist() == [[0, 0, 0, 0, 0]]
 
 
@@ -120,12 +118,11 @@ def test_anchor_targets():
     truth = np.array([[20, 20, 90, 80, 3], [70, 5, 120, 60, 1]], np.float32)
     inputs = {"s": draw(1, 18, 6, 8), "t": truth, "i": IMAGE, "x": draw(1, 3, 96, 128)}
     param = "'feat_stride': 16\\n'scales': !!python/tuple [2, 4]\\n'allowed_border': 20"
-    net = build(
+    net = run(
         python("anchor_target_layer", param, "s t i x", "l d in out"),
         {**inputs, "s": draw(1, 12, 6, 8)},
         force=False,
     )
-    net.forward()
     base = anchors(16, scales=(2, 4))
     places = grid(6, 8, 16, base)
     shared = overlaps(places, truth[:, :4])
@@ -150,8 +147,7 @@ def test_few_anchors_are_taken():
     truth = np.array([[20, 20, 90, 80, 3]], np.float32)
     inputs = {"s": draw(1, 12, 6, 8), "t": truth, "i": IMAGE, "x": draw(1, 3, 96, 128)}
     param = "'feat_stride': 16\\n'scales': [2, 4]\\n'allowed_border': 20\\n'batch_size': 10"
-    net = build(python("anchor_target_layer", param, "s t i x", "l d in out"), inputs, force=False)
-    net.forward()
+    net = run(python("anchor_target_layer", param, "s t i x", "l d in out"), inputs, force=False)
     assert np.count_nonzero(net.blobs["l"].data >= 0) == 10
 
 
@@ -161,8 +157,7 @@ def test_proposal_targets(classes, column):
     rois = np.array([[0, 22, 18, 92, 83], [0, 60, 60, 90, 90], [0, 0, 0, 9, 9]], np.float32)
     param = f"'num_classes': {classes}\\n'batch_size': -1"
     text = python("proposal_target_layer", param, "r t", "rois labels d in out")
-    net = build(text, {"r": rois, "t": truth}, force=False)
-    net.forward()
+    net = run(text, {"r": rois, "t": truth}, force=False)
     chosen = net.blobs["rois"].data
     assert chosen[:, 1:].tolist() == [
         rois[0, 1:].tolist(),

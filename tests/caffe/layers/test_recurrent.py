@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sparknet.errors import LayerError
-from tests.caffe.gradient import build, check_gradients
+from tests.caffe.gradient import build, check_gradients, run
 from tests.caffe.layers.passing import draw, same, set_params
 
 STEPS, STREAMS, INPUTS, FIXED, UNITS = 4, 3, 5, 2, 3
@@ -73,7 +73,7 @@ def test_fractional_cont_by_differences():
 
 def test_no_gradient_to_cont():
     """A cont that learns, as a net could have by mistake."""
-    net = build(
+    net = run(
         'layer { name: "p" type: "Parameter" top: "cont" '
         "parameter_param { shape { dim: 4 dim: 3 } } }"
         + layer("LSTM")
@@ -81,7 +81,6 @@ def test_no_gradient_to_cont():
         {"x": draw(STEPS, STREAMS, INPUTS)},
         force=False,
     )
-    net.forward()
     with pytest.raises(LayerError, match=r"'l'.*sequence indicators"):
         net.backward()
 
@@ -126,8 +125,7 @@ LAYER = (
 
 def test_extremes():
     g = np.array([[[300, -300, 300, 300], [-300, 300, -300, -300]]])
-    net = build(LAYER, {"c": np.ones((1, 2, 1)), "g": g, "cont": np.ones((1, 2))})
-    net.forward()
+    net = run(LAYER, {"c": np.ones((1, 2, 1)), "g": g, "cont": np.ones((1, 2))})
     same(net.blobs["d"].data.ravel(), [1, 1])
     same(net.blobs["h"].data.ravel(), [np.tanh(1), 0])
 

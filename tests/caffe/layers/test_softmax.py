@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.caffe.gradient import build
+from tests.caffe.gradient import run
 from tests.caffe.layers.oracle import (
     layer_text,
     passes,
@@ -65,13 +65,11 @@ LAYER = (
 @pytest.mark.parametrize("shape", [(40, 500), (3, 20000)])
 def test_long_sums(shape):
     x = draw(*shape)
-    net = build(LAYER.format("SUM", 1, 1), {"x": x})
-    net.forward()
+    net = run(LAYER.format("SUM", 1, 1), {"x": x})
     same(net.blobs["y"].data, x.astype(np.float64).sum(1), 1e-6, 1e-5)
 
 
 def test_nothing_to_sum():
-    net = build(LAYER.format("MEAN", 1, 1), {"x": draw(2, 0)})
-    net.forward()
+    net = run(LAYER.format("MEAN", 1, 1), {"x": draw(2, 0)})
     same(net.blobs["y"].data, np.zeros(2))
     net.backward()

@@ -7,7 +7,7 @@ import pytest
 
 from sparknet import native
 from sparknet.layers.convolution import Convolution, plan_convolution
-from tests.caffe.gradient import build, check_gradients
+from tests.caffe.gradient import build, check_gradients, run
 from tests.caffe.layers.oracle import layer_text, same_in_any_number_of_threads
 from tests.caffe.layers.passing import draw
 from tests.fuzz.kernels.case import CLOSE, Case, check
@@ -124,8 +124,7 @@ def test_what_is_not_finite_stays_in_the_tiles_that_see_it(value, precision):
     x = draw(2, 16, 16, 16)
     x[1, 3, 6, 6] = value
     layer = layer_text("Convolution", options(16).replace("}", f"{FILL} }}"))
-    net = build(layer, {"x": x}, precision=precision)
-    net.forward()
+    net = run(layer, {"x": x}, precision=precision)
     wrong = ~np.isfinite(net.blobs["y"].data)
     assert wrong[1, :, 4:8, 4:8].all()
     wrong[1, :, 4:8, 4:8] = False

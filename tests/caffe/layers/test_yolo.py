@@ -10,7 +10,7 @@ from sparknet.dsl import Convolution
 from sparknet.errors import LayerError
 from sparknet.layers.detectnet import group_rectangles
 from sparknet.models import Map, ssd
-from tests.caffe.gradient import build
+from tests.caffe.gradient import build, run
 from tests.caffe.layers.oracle import layer_text
 from tests.caffe.layers.passing import draw, same
 
@@ -73,12 +73,11 @@ def test_yolov2_boxes():
         "num_classes: 3 num_box: 2 confidence_threshold: 0.3 nms_threshold: 0.3 "
         f"{numbers('biases', V2)}"
     )
-    net = build(
+    net = run(
         layer_text("YoloDetectionOutput", f"yolo_detection_output_param {{ {options} }}"),
         {"x": x},
         force=False,
     )
-    net.forward()
     found = []
     for n, a, i, j, values in cells(x, 2):
         e = [math.exp(v) for v in values[5:]]
@@ -97,14 +96,13 @@ def test_yolov3_boxes():
         f"{numbers('biases', V3)} {numbers('mask', [2, 1, 0, 3])} "
         "anchors_scale: 32 anchors_scale: 16"
     )
-    net = build(
+    net = run(
         layer_text(
             "Yolov3DetectionOutput", f"yolov3_detection_output_param {{ {options} }}", "a b"
         ),
         inputs,
         force=False,
     )
-    net.forward()
     found = []
     for name, mask, scale in (("a", [2, 1], 32), ("b", [0, 3], 16)):
         for n, a, i, j, values in cells(inputs[name], 2):
@@ -121,12 +119,11 @@ def test_yolov3_boxes():
 
 def test_no_box_is_sure_enough():
     options = f"num_classes: 3 num_box: 2 confidence_threshold: 2 {numbers('biases', V2)}"
-    net = build(
+    net = run(
         layer_text("YoloDetectionOutput", f"yolo_detection_output_param {{ {options} }}"),
         {"x": draw(2, 16, 2, 2)},
         force=False,
     )
-    net.forward()
     assert net.blobs["y"].data[0, 0].tolist() == [[0] + [-1] * 6, [1] + [-1] * 6]
 
 
@@ -152,8 +149,7 @@ def test_boxes_are_clustered():
     coverage[0, 0, 3, 5], corners[0, :, 3, 5] = 0.9, [-3, -3, 6, 6]
     size = f"{WIDE}, {HIGH}, {STRIDE}"
     text = _python("ClusterDetections", f"{size}, 0.5, 3, 0.02, 8, 1", "c b", "found")
-    net = build(text, {"c": coverage, "b": corners}, force=False, phase=1)
-    net.forward()
+    net = run(text, {"c": coverage, "b": corners}, force=False, phase=1)
     actual = net.blobs["found"].data
     assert actual.shape == (1, 50, 5)
     same(actual[0, 0], np.float32([6, 5, 25, 27, np.float16(math.log(4))]))
@@ -183,8 +179,7 @@ def test_boxes_become_rows():
     boxes = np.full((3, 2, 6), -1, np.float32)
     boxes[0, 0] = [2, 0.1, 0.2, 0.3, 0.4, 1]
     boxes[2] = [[1, 0.5, 0.6, 0.7, 0.8, 0], [3, 0, 0, 1, 1, 0]]
-    net = build(layer_text("TrueBoxes"), {"x": boxes})
-    net.forward()
+    net = run(layer_text("TrueBoxes"), {"x": boxes})
     rows = np.array(net.blobs["y"].data)
     assert rows.shape == (1, 1, 6, 8)
     there = rows[0, 0][rows[0, 0, :, 0] >= 0]
