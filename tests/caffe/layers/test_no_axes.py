@@ -11,12 +11,10 @@ from sparknet.errors import SparkNetError
 from sparknet.layers import LAYERS
 from tests.caffe.gradient import build, run
 from tests.caffe.layers.oracle import layer_text, passes, values
+from tests.fuzz.layer_cases import CASES
 
 Shape = tuple[int, ...]
 
-READ_FILES_OR_CODE = {kind for kind in LAYERS if getattr(LAYERS[kind], "reads_files", False)} | {
-    "HDF5Output", "MemoryData", "Python",
-}  # fmt: skip
 SHAPES: tuple[Shape, ...] = (
     (), (0,), (1,), (3,), (2, 0), (0, 3), (2, 3), (2, 0, 3), (2, 3, 4, 4), (0, 2, 4, 4),
     (2, 0, 4, 4), (2, 2, 0, 4), (2, 2, 4, 0), (1, 1, 1, 1), (2, 2, 2, 2, 0),
@@ -33,90 +31,29 @@ WANT_AXES = {
     "GridSample", "TrueBoxes",
 }  # fmt: skip
 """Types for which none of these blobs has the axes that they need."""
-FILLER = "weight_filler { type: 'constant' value: 0.5 }"
-AXES = (0, 1, -1)
-WINDOWS = (
-    f"convolution_param {{ num_output: 2 kernel_size: 1 {FILLER} }}",
-    f"convolution_param {{ num_output: 2 kernel_size: 3 pad: 1 axis: 0 {FILLER} }}",
-    f"convolution_param {{ num_output: 2 group: 2 kernel_size: 3 pad: 1 {FILLER} }}",
-)
-OPTIONS: dict[str, tuple[str, ...]] = {
-    "Accuracy": tuple(f"accuracy_param {{ axis: {axis} }}" for axis in AXES),
-    "ArgMax": ("", "argmax_param { axis: 0 }", "argmax_param { out_max_val: true }"),
-    "BatchNorm": ("", "batch_norm_param { use_global_stats: true }"),
-    "BN": ("bn_param { bn_mode: LEARN }", "bn_param { frozen: false }"),
-    "BatchGather": tuple(f"batch_gather_param {{ axis: {axis} }}" for axis in AXES),
-    "Bias": tuple(f"bias_param {{ axis: {a} num_axes: {n} }}" for a in AXES for n in AXES),
-    "CenterLoss": (f"center_loss_param {{ num_output: 3 {FILLER.replace('weight', 'center')} }}",),
-    "Clip": ("clip_param { min: -1 max: 1 }",),
-    "Concat": tuple(f"concat_param {{ axis: {axis} }}" for axis in AXES),
-    "Convolution": WINDOWS,
-    "ContinuationIndicator": ("continuation_indicator_param { time_step: 2 batch_size: 1 }",),
-    "Crop": tuple(f"crop_param {{ axis: {axis} }}" for axis in AXES),
-    "Deconvolution": WINDOWS,
-    "DepthwiseConvolution": WINDOWS,
-    "DetectionOutput": ("detection_output_param { num_classes: 2 nms_param { top_k: 9 } }",),
-    "DummyData": ("dummy_data_param { shape { } }", "dummy_data_param { shape { dim: 0 } }"),
-    "CumSum": tuple(f"cum_sum_param {{ axis: {axis} }}" for axis in AXES),
-    "Eltwise": tuple(f"eltwise_param {{ operation: {o} }}" for o in ("SUM", "PROD", "MAX")),
-    "Embed": (f"embed_param {{ num_output: 2 input_dim: 3 {FILLER} }}",),
-    "Flatten": tuple(f"flatten_param {{ axis: {axis} }}" for axis in AXES),
-    "Gather": ("gather_param { axis: 0 index: 0 }", "gather_param { axis: -1 index: 1 index: 1 }"),
-    "GRU": (f"recurrent_param {{ num_output: 2 {FILLER} }}",),
-    "HingeLoss": ("", "hinge_loss_param { norm: L2 }"),
-    "Im2col": WINDOWS,
-    "InfogainLoss": tuple(f"infogain_loss_param {{ axis: {axis} }}" for axis in AXES),
-    "InnerDistance": (f"inner_distance_param {{ num_output: 3 {FILLER} }}",),
-    "InnerProduct": tuple(
-        f"inner_product_param {{ num_output: 2 axis: {axis} transpose: {t} {FILLER} }}"
-        for axis, t in product(AXES, ("true", "false"))
-    ),
-    "Input": ("input_param { shape { } }", "input_param { shape { dim: 0 } }"),
-    "Interp": ("interp_param { zoom_factor: 2 }", "interp_param { height: 3 width: 3 }"),
-    "LRN": ("", "lrn_param { norm_region: WITHIN_CHANNEL local_size: 3 }"),
-    "LSTM": (f"recurrent_param {{ num_output: 2 {FILLER} }}",),
-    "MarginInnerProduct": (f"margin_inner_product_param {{ num_output: 3 {FILLER} }}",),
-    "MultiBoxLoss": ("multibox_loss_param { num_classes: 2 }",),
-    "Math": ("math_param { function: ROUND }", "math_param { function: COS }"),
-    "MVN": ("", "mvn_param { across_channels: true }"),
-    "Normalize": ("", "norm_param { across_spatial: false channel_shared: false }"),
-    "Parameter": ("parameter_param { shape { } }", "parameter_param { shape { dim: 0 } }"),
-    "Permute": ("", "permute_param { order: 1 }", "permute_param { order: 0 order: 2 }"),
-    "Pooling": tuple(
-        f"pooling_param {{ {window} pool: {kind} }}"
-        for window in ("kernel_size: 2 pad: 1", "global_pooling: true")
-        for kind in ("MAX", "AVE")
-    ),
-    "PReLU": ("", "prelu_param { channel_shared: true }"),
-    "PriorBoxClustered": ("prior_box_param { width: 4 height: 2 }",),
-    "PriorBox": ("prior_box_param { min_size: 4 aspect_ratio: 2 }",),
-    "Reduction": tuple(
-        f"reduction_param {{ axis: {axis} operation: {kind} }}"
-        for axis, kind in product(AXES, ("SUM", "ASUM", "SUMSQ", "MEAN"))
-    ),
-    "Resize": (
-        "resize_image_param { height: 3 width: 3 }",
-        "resize_image_param { scale_h: 0.5 scale_w: 2 mode: CUBIC }",
-    ),
-    "Reshape": ("reshape_param { shape { dim: -1 } }", "reshape_param { shape { } }"),
-    "RNN": (f"recurrent_param {{ num_output: 2 {FILLER} }}",),
-    "ROIPooling": ("roi_pooling_param { pooled_w: 2 pooled_h: 2 }",),
-    "Scale": tuple(f"scale_param {{ axis: {a} num_axes: {n} }}" for a in AXES for n in AXES),
-    "Slice": tuple(f"slice_param {{ axis: {axis} }}" for axis in AXES),
-    "LogSoftmax": tuple(f"softmax_param {{ axis: {axis} }}" for axis in AXES),
-    "SizedLike": (
-        "sized_like_param { size { bottom: 0 } }",
-        "sized_like_param { size { dim: 0 } size { dim: 2 } }",
-        "sized_like_param { size { dim: -1 } reshape: true }",
-    ),
-    "Softmax": tuple(f"softmax_param {{ axis: {axis} }}" for axis in AXES),
-    "SoftmaxWithLoss": tuple(f"softmax_param {{ axis: {axis} }}" for axis in AXES),
-    "SPP": ("spp_param { pyramid_height: 1 }", "spp_param { pyramid_height: 2 pool: AVE }"),
-    "Reverse": tuple(f"reverse_param {{ axis: {axis} }}" for axis in AXES),
-    "Transpose": ("", "transpose_param { dim: 1 dim: 0 }"),
-    "Tile": tuple(f"tile_param {{ axis: {axis} tiles: 3 }}" for axis in AXES),
-    "Upsample": ("upsample_param { scale: 2 }", "upsample_param { upsample_h: 3 upsample_w: 3 }"),
+AXIS = {
+    "Accuracy": "accuracy",
+    "BatchGather": "batch_gather",
+    "Bias": "bias",
+    "Concat": "concat",
+    "Crop": "crop",
+    "CumSum": "cum_sum",
+    "Flatten": "flatten",
+    "InfogainLoss": "infogain_loss",
+    "Reduction": "reduction",
+    "Reverse": "reverse",
+    "Scale": "scale",
+    "Slice": "slice",
+    **dict.fromkeys(("LogSoftmax", "Softmax", "SoftmaxWithLoss"), "softmax"),
 }
+"""Types that have an axis, and their options' name."""
+
+
+def options_of(kind: str) -> list[str]:
+    """Those of the fuzzers' cases, and some axes."""
+    axes = (0, 1, -1) if kind in AXIS else ()
+    found = [case.options for case in CASES[kind]]
+    return [*found, *(f"{AXIS[kind]}_param {{ axis: {axis} }}" for axis in axes)]
 
 
 def arrays(shapes):
@@ -135,12 +72,12 @@ def bottoms(count: int) -> Iterator[tuple[Shape, ...]]:
         yield from (tuple(rng.choice(SHAPES) for _ in range(count)) for _ in range(60))
 
 
-@pytest.mark.parametrize("kind", sorted(set(LAYERS) - READ_FILES_OR_CODE))
+@pytest.mark.parametrize("kind", sorted(CASES))
 def test_a_result_or_one_sentence(kind):
     layer = LAYERS[kind]
     ran, said = 0, list[str]()
     for count in {layer.bottoms.least, min(layer.bottoms.most or 99, layer.bottoms.least + 1)}:
-        for shapes, options in product(bottoms(count), OPTIONS.get(kind, ("",))):
+        for shapes, options in product(bottoms(count), options_of(kind)):
             bottom = " ".join(f"x{number}" for number in range(count))
             top = " ".join(f"y{number}" for number in range(layer.tops.least))
             try:
@@ -196,7 +133,7 @@ def test_sums_and_products_of_nothing(shape):
     for axis in range(len(shape)):
         y = passes(layer_text("Reduction", f"reduction_param {{ axis: {axis} }}"), {"x": x})[0]
         np.testing.assert_array_equal(y, x.sum(tuple(range(axis, len(shape)))))
-        options = f"num_output: 2 axis: {axis} {FILLER} bias_filler {{ type: 'constant' value: 3 }}"
+        options = f"num_output: 2 axis: {axis} bias_filler {{ type: 'constant' value: 3 }}"
         text = layer_text("InnerProduct", f"inner_product_param {{ {options} }}")
         y, dy, net = passes(text, {"x": x})
         np.testing.assert_array_equal(y, np.full((*shape[:axis], 2), 3))
