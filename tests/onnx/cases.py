@@ -19,7 +19,7 @@ from sparknet.onnx import OnnxWarning, read_model
 from sparknet.onnx.folding import foldable
 from sparknet.onnx.operators import load
 from sparknet.onnx.step import OPERATORS
-from tests.onnx.graphs import numpy_helper, onnx
+from tests.onnx.graphs import numpy_helper, onnx, save
 
 KNOWN = (
     "test_resize_downsample_scales_linear_align_corners",
@@ -79,8 +79,7 @@ def _opened(model):
 
 
 def _outcome(model, feeds, wanted, folder):
-    path = folder / "model.onnx"
-    onnx.save(model, str(path))
+    path = save(model, folder)
     try:
         got = _values(path, feeds)
     except SparkNetError as error:

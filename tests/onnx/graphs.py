@@ -11,6 +11,7 @@ onnxruntime = pytest.importorskip("onnxruntime", reason="the package onnxruntime
 helper, numpy_helper = onnx.helper, onnx.numpy_helper
 
 import sparknet.caffe as caffe  # noqa: E402
+from sparknet.errors import FileError  # noqa: E402
 from sparknet.onnx import OnnxWarning, read_model  # noqa: E402
 from sparknet.proto import read_model as read_weights  # noqa: E402
 from sparknet.proto import write_model  # noqa: E402
@@ -48,6 +49,18 @@ def graph(nodes, inputs, outputs=("y",), constants=None, *, opset=17, types=None
     return helper.make_model(made, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
 
 
+def save(model, folder):
+    """The path of the model's file."""
+    path = folder / "model.onnx"
+    onnx.save(model, str(path))
+    return path
+
+
+def refused(model, folder, says):
+    with pytest.raises(FileError, match=says):
+        read_model(save(model, folder))
+
+
 def run(path, feeds):
     """What onnxruntime computes."""
     options = onnxruntime.SessionOptions()
@@ -76,8 +89,7 @@ def converted(path, feeds, folder, **options):
 
 def agree(model, feeds, folder, *, types=None):
     """Compare every output; returns the types of the net's layers, which may be given."""
-    path = folder / "model.onnx"
-    onnx.save(model, str(path))
+    path = save(model, folder)
     want = run(path, feeds)
     made, got = converted(path, feeds, folder)
     for name, value in want.items():

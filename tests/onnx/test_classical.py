@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from sparknet.errors import FileError
-from tests.onnx.graphs import agree, draw, graph, helper, node, onnx, read_model
+from tests.onnx.graphs import agree, draw, graph, helper, node, onnx, refused
 
 X = ["n", 4]
 INT = onnx.TensorProto.INT64
@@ -78,7 +77,4 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_refusals(name, tmp_path):
     made, says = REFUSED[name]
-    path = tmp_path / "model.onnx"
-    onnx.save(model(made), str(path))
-    with pytest.raises(FileError, match=says):
-        read_model(path)
+    refused(model(made), tmp_path, says)

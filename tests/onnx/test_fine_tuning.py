@@ -9,7 +9,7 @@ import pytest
 import sparknet.caffe as caffe
 from sparknet import Net, SolverParams
 from sparknet.onnx import OnnxWarning, read_model, write_model
-from tests.onnx.graphs import agree, draw, graph, helper, node, onnx, run
+from tests.onnx.graphs import agree, draw, graph, helper, node, onnx, run, save
 
 RECORDS, CHANNELS = 4, 3
 X = ["n", CHANNELS, 5, 5]
@@ -23,9 +23,7 @@ def batch_norm(folder, **attributes):
         "v": np.array([1.0, 0.3, 2.0], np.float32),
     }
     nodes = [node("BatchNormalization", "x s b m v", **attributes)]
-    path = folder / "model.onnx"
-    onnx.save(graph(nodes, {"x": X}, constants=constants), str(path))
-    return path
+    return save(graph(nodes, {"x": X}, constants=constants), folder)
 
 
 def net_of(model, phase):
@@ -80,9 +78,7 @@ def dropout(folder: Path, training: bool | None, ratio: float = 0.4, opset: int 
     if training is not None:
         inputs, constants = "x r t", {**constants, "r": np.float32(ratio), "t": np.array(training)}
     nodes = [node("Dropout", inputs, "d mask", **attributes), node("MatMul", "d w")]
-    path = folder / "model.onnx"
-    onnx.save(graph(nodes, {"x": ["n", 5]}, constants=constants, opset=opset), str(path))
-    return path
+    return save(graph(nodes, {"x": ["n", 5]}, constants=constants, opset=opset), folder)
 
 
 @pytest.mark.parametrize(("opset", "training"), [(17, True), (11, None), (17, False), (17, None)])
@@ -130,8 +126,7 @@ def gated(kind):
 
 @pytest.mark.parametrize("kind", ["where", "gate"])
 def test_comparisons_in_nets_that_learn(kind, tmp_path):
-    path = tmp_path / "model.onnx"
-    onnx.save(gated(kind), str(path))
+    path = save(gated(kind), tmp_path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OnnxWarning)
         net = read_model(path, batch=6).net

@@ -6,7 +6,7 @@ import pytest
 import sparknet
 from sparknet.errors import LayerError
 from sparknet.onnx import OnnxWarning
-from tests.onnx.graphs import draw, graph, node, onnx, run
+from tests.onnx.graphs import draw, graph, node, run, save
 
 T, D = 4, 6
 COUNTS = (1, 2, 5, 8, 11)
@@ -74,8 +74,7 @@ FORMS = {"attention": attention, "token": token, "rows": rows, "time first": tim
 def test_any_number_of_records(form, n, tmp_path):
     """onnxruntime takes as many as the file says: each record stands in a batch of its own."""
     nodes, constants = FORMS[form](n)
-    path = tmp_path / "model.onnx"
-    onnx.save(graph(nodes, {"x": [n, T, D]}, constants=constants), str(path))
+    path = save(graph(nodes, {"x": [n, T, D]}, constants=constants), tmp_path)
     x = draw(max(COUNTS), T, D)
     want = np.concatenate(
         [run(path, {"x": np.repeat(x[i : i + 1], n, 0)})["y"][:1] for i in range(len(x))]
@@ -109,8 +108,7 @@ MIXING = {
 def test_records_that_change_each_other(form, tmp_path):
     """The net is that of the file: it computes as many records as the file says."""
     nodes, constants = MIXING[form]
-    path = tmp_path / "model.onnx"
-    onnx.save(graph(nodes, {"x": [2, T, D]}, constants=constants, opset=18), str(path))
+    path = save(graph(nodes, {"x": [2, T, D]}, constants=constants, opset=18), tmp_path)
     x = draw(2, T, D)
     with pytest.warns(OnnxWarning, match="the net takes 2 records at a time, as the file says"):
         got = sparknet.Net(path).forward({"x": x})["y"]
@@ -119,8 +117,7 @@ def test_records_that_change_each_other(form, tmp_path):
 
 def test_another_number_that_does_not_fit(tmp_path):
     nodes, constants = MIXING["several rows of one"]
-    path = tmp_path / "model.onnx"
-    onnx.save(graph(nodes, {"x": [2, T, D]}, constants=constants), str(path))
+    path = save(graph(nodes, {"x": [2, T, D]}, constants=constants), tmp_path)
     says = "the net takes 2 records at a time, and these are 3: Reshape"
     net = sparknet.Net(path)
     for _ in range(2):
@@ -130,8 +127,7 @@ def test_another_number_that_does_not_fit(tmp_path):
 
 
 def test_inputs_of_different_numbers_of_records(tmp_path):
-    path = tmp_path / "model.onnx"
-    onnx.save(graph([node("Add", "x z")], {"x": ["N", D], "z": ["N", D]}), str(path))
+    path = save(graph([node("Add", "x z")], {"x": ["N", D], "z": ["N", D]}), tmp_path)
     net = sparknet.Net(path)
     with pytest.raises(LayerError, match=r"different numbers of records \(x 3, z 2\): Eltwise"):
         net.forward({"x": draw(3, D), "z": draw(2, D)})

@@ -9,16 +9,14 @@ import sparknet
 from sparknet.cli import main
 from sparknet.errors import FileError, SpecError
 from sparknet.onnx import write_model
-from tests.onnx.graphs import draw, graph, node, onnx, read_model, run
+from tests.onnx.graphs import draw, graph, node, onnx, read_model, run, save
 
 W = draw(4, 3, 3, 3)
 CONV = [node("Conv", "x w", "a", pads=[1, 1, 1, 1]), node("Relu", "a")]
 
 
 def saved(folder: Path, shape: list[int | str], kernel: np.ndarray = W) -> Path:
-    path = folder / "model.onnx"
-    onnx.save(graph(CONV, {"x": shape}, constants={"w": kernel}), str(path))
-    return path
+    return save(graph(CONV, {"x": shape}, constants={"w": kernel}), folder)
 
 
 def test_an_open_width_is_not_taken_for_records(tmp_path):
@@ -51,8 +49,7 @@ def test_time_that_comes_first_and_is_turned_around(tmp_path):
     """The axis of records is found though the layer that turns steps around takes more of them."""
     arrays = {"w": draw(1, 12, 3), "r": draw(1, 12, 4), "b": draw(1, 24)}
     gru = node("GRU", "x w r b", "a", hidden_size=4, direction="reverse", linear_before_reset=1)
-    path = tmp_path / "model.onnx"
-    onnx.save(graph([gru, node("Relu", "a")], {"x": [5, "n", 3]}, constants=arrays), str(path))
+    path = save(graph([gru, node("Relu", "a")], {"x": [5, "n", 3]}, constants=arrays), tmp_path)
     net = sparknet.Net(path)
     assert net.inputs["x"].axis == 1
     x = draw(5, 6, 3)
@@ -128,8 +125,7 @@ def test_the_value_of_an_input_of_one_number(tmp_path, rate):
 
 
 def test_an_input_of_one_number_that_records_cannot_fill(tmp_path):
-    path = tmp_path / "model.onnx"
-    onnx.save(graph([node("Mul", "x by")], {"x": ["n", 3], "by": []}), str(path))
+    path = save(graph([node("Mul", "x by")], {"x": ["n", 3], "by": []}), tmp_path)
     with pytest.raises(SpecError, match="'by' has no axis along which records lie"):
         sparknet.Net(path)
     x = draw(2, 3)

@@ -11,7 +11,7 @@ import pytest
 from sparknet import Net
 from sparknet.errors import FileError
 from sparknet.onnx import OnnxWarning, read_model, source
-from tests.onnx.graphs import draw, graph, helper, node, onnx, run
+from tests.onnx.graphs import draw, graph, helper, node, onnx, run, save
 
 ROWS, COUNT = 1024, 40
 BYTES = COUNT * ROWS * ROWS * 4
@@ -97,8 +97,7 @@ def test_values_of_constants_beside_the_message(tmp_path):
         node("MatMul", "q d", "r"),
         node("MatMul", "r small", "y"),
     ]
-    path = tmp_path / "model.onnx"
-    onnx.save(graph(nodes, {"x": [7, 40]}, constants=constants), str(path))
+    path = save(graph(nodes, {"x": [7, 40]}, constants=constants), tmp_path)
     x = draw(7, 40, seed=4)
     found = Net(path).net.forward(x=x)["y"]
     np.testing.assert_allclose(found, run(path, {"x": x})["y"], rtol=1e-4, atol=1e-3)
@@ -113,8 +112,7 @@ def test_a_matrix_that_two_products_read_both_ways(tmp_path):
         node("MatMul", "b w", "c"),
         node("Add", "c w", "y"),
     ]
-    path = tmp_path / "model.onnx"
-    onnx.save(graph(nodes, {"x": [64, 64]}, constants=constants), str(path))
+    path = save(graph(nodes, {"x": [64, 64]}, constants=constants), tmp_path)
     x = draw(64, 64, seed=4)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OnnxWarning)

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from sparknet.errors import FileError
-from tests.onnx.graphs import agree, draw, graph, helper, node, onnx, read_model
+from tests.onnx.graphs import agree, draw, graph, helper, node, onnx, read_model, refused, save
 
 X = ["n", 3, 4]
 INT, BOOL, FLOAT = onnx.TensorProto.INT64, onnx.TensorProto.BOOL, onnx.TensorProto.FLOAT
@@ -182,8 +181,7 @@ def test_places_in_volumes_are_refused(tmp_path):
 def test_image_scaler(tmp_path):
     """onnxruntime knows it no more: of opset 1, by its description."""
     made = node("ImageScaler", "x", scale=0.5, bias=[1.0, 2.0, 3.0])
-    path = tmp_path / "model.onnx"
-    onnx.save(graph([made], {"x": [1, 3, 2, 2]}), str(path))
+    path = save(graph([made], {"x": [1, 3, 2, 2]}), tmp_path)
     layers = read_model(path).net.layer
     assert [one.type for one in layers] == ["Input", "Power", "Bias"]
     assert layers[1].power_param.scale == 0.5
@@ -191,8 +189,7 @@ def test_image_scaler(tmp_path):
 
 def test_nodes_in_any_order(tmp_path):
     nodes = [node("Relu", "b"), node("Sigmoid", "a", "b"), node("Tanh", "x", "a")]
-    path = tmp_path / "model.onnx"
-    onnx.save(graph(nodes, {"x": X}), str(path))
+    path = save(graph(nodes, {"x": X}), tmp_path)
     types = [one.type for one in read_model(path).net.layer]
     assert types == ["Input", "TanH", "Sigmoid", "ReLU"]
 
@@ -200,8 +197,7 @@ def test_nodes_in_any_order(tmp_path):
 def test_an_open_size_of_less_than_nothing(tmp_path):
     model = graph([node("Relu", "x")], {"x": X})
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
-    path = tmp_path / "model.onnx"
-    onnx.save(model, str(path))
+    path = save(model, tmp_path)
     assert list(read_model(path, batch=7).net.layer[0].input_param.shape[0].dim) == [7, 3, 4]
 
 
@@ -236,13 +232,6 @@ def test_a_branch_that_a_shape_chooses(tmp_path):
     ]
     model = graph(nodes, {"x": X}, constants={"one": np.array(1)})
     agree(model, {"x": draw(2, 3, 4)}, tmp_path, types=["Sigmoid", "Power"])
-
-
-def refused(model, folder, says):
-    path = folder / "model.onnx"
-    onnx.save(model, str(path))
-    with pytest.raises(FileError, match=says):
-        read_model(path)
 
 
 def test_a_branch_without_what_it_reads(tmp_path):

@@ -5,7 +5,7 @@ import pytest
 
 from sparknet import Net
 from sparknet.net.heads import find_heads
-from tests.onnx.graphs import agree, draw, graph, node, onnx, run
+from tests.onnx.graphs import agree, draw, graph, node, onnx, run, save
 
 X = ["n", 3, 4, 5]
 TURNED = {"perm": [0, 2, 3, 1]}
@@ -77,8 +77,7 @@ def test_an_output_that_another_node_reads_is_an_output_of_the_net(tmp_path):
 def test_probabilities_tell_what_they_are_of(last, kind, tmp_path):
     """Several labels are no classes; the scores are read beside the probabilities."""
     nodes = [node("Gemm", "x w", "scores"), node(last, "scores")]
-    path = tmp_path / "model.onnx"
-    onnx.save(graph(nodes, {"x": ["n", 3]}, ["y"], {"w": draw(3, 4)}), str(path))
+    path = save(graph(nodes, {"x": ["n", 3]}, ["y"], {"w": draw(3, 4)}), tmp_path)
     (head,) = find_heads(Net(path))
     assert (head.blob, head.kind, head.probabilities) == ("y", kind, "y")
     assert head.scores not in (None, "y")

@@ -8,10 +8,9 @@ import pytest
 
 import sparknet
 from sparknet.cli import main
-from sparknet.errors import FileError
 from sparknet.native import has_int8
 from sparknet.onnx import OnnxWarning, read_model, write_model
-from tests.onnx.graphs import converted, draw, graph, node, onnx, run
+from tests.onnx.graphs import converted, draw, graph, node, onnx, refused, run, save
 
 X = (2, 3, 8, 9)
 PAIR = [node("QuantizeLinear", "x s z", "q"), node("DequantizeLinear", "q s z", "d")]
@@ -41,8 +40,7 @@ def quantised(zero, weights=None, **constants):
     ],
 )
 def test_pairs_are_steps_of_eight_bits(zero, step, is_signed, says, tmp_path):
-    path = tmp_path / "model.onnx"
-    onnx.save(quantised(zero), str(path))
+    path = save(quantised(zero), tmp_path)
     with pytest.warns(OnnxWarning, match=says):
         model = read_model(path)
     assert [layer.type for layer in model.net.layer] == ["Input", "Clip", "Convolution"]
@@ -94,8 +92,7 @@ def test_values_that_no_pair_cuts_off_get_no_layer(tmp_path):
         node("GlobalAveragePool", "d2", "y"),
     ]
     constants = {"s": np.float32(0.02), "z": np.uint8(0)}
-    path = tmp_path / "model.onnx"
-    onnx.save(graph(nodes, {"x": X}, constants=constants), str(path))
+    path = save(graph(nodes, {"x": X}, constants=constants), tmp_path)
     types = [layer.type for layer in read_model(path).net.layer]
     assert types == ["Input", "Clip", "Pooling", "Pooling"]
 
@@ -120,10 +117,7 @@ def test_what_has_no_step_is_refused(nodes, says, tmp_path):
         "v": np.zeros((1, 9, 3), np.int8),
         "w": np.ones((2, 1, 3), np.float32),
     }
-    path = tmp_path / "model.onnx"
-    onnx.save(graph(nodes, {"x": X}, [nodes[-1].output[0]], constants), str(path))
-    with pytest.raises(FileError, match=says):
-        read_model(path)
+    refused(graph(nodes, {"x": X}, [nodes[-1].output[0]], constants), tmp_path, says)
 
 
 @quiet

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sparknet.errors import SparkNetError
-from tests.onnx.graphs import converted, helper, numpy_helper, old_runtime, onnx, run
+from tests.onnx.graphs import converted, helper, numpy_helper, old_runtime, onnx, run, save
 from tests.onnx.random_graphs import Drawing
 
 TOLERANCE = 1e-3
@@ -22,8 +22,7 @@ def wrong(drawing: Drawing, folder: Path) -> list[str] | None:
     either.  What depends on the last digits (the first of values that are equal but for them) may
     be anything: it changes with other last digits of the feeds and of what the nodes compute.
     """
-    path = folder / "model.onnx"
-    onnx.save(drawing.model(), str(path))
+    path = save(drawing.model(), folder)
     try:
         want = run(path, drawing.fed)
     except Exception:  # onnxruntime has a class of its own for each status

@@ -10,7 +10,7 @@ import pytest
 import sparknet
 from sparknet.errors import FileError
 from sparknet.onnx.sizes import Size, evaluate, is_same, symbols
-from tests.onnx.graphs import TOLERANCE, draw, graph, node, onnx, run
+from tests.onnx.graphs import TOLERANCE, draw, graph, node, onnx, run, save
 
 N, L, H = Size.open("N", 29), Size.open("L", 31), Size.open("H", 928)
 OPERATIONS = (operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod)
@@ -56,8 +56,7 @@ def test_sizes_that_are_equal_for_some_open_sizes():
 
 
 def agree(nodes, inputs, folder, shapes, **constants):
-    path = folder / "model.onnx"
-    onnx.save(graph(nodes, inputs, constants=constants), str(path))
+    path = save(graph(nodes, inputs, constants=constants), folder)
     net = sparknet.Net(path)
     for shape in shapes:
         feeds = {name: draw(*shape) for name in inputs}
@@ -190,8 +189,7 @@ def test_what_depends_on_the_size(model, tmp_path):
     constants = {**CONSTANTS, "far": np.array([2**63 - 1]), "two1": np.array([2])}
     if model == "a number":
         nodes = [node("Identity", "x", "a"), *nodes]
-    path = tmp_path / "model.onnx"
-    onnx.save(graph(nodes, IMAGE, constants=constants), str(path))
+    path = save(graph(nodes, IMAGE, constants=constants), tmp_path)
     with pytest.raises(FileError, match=says):
         sparknet.Net(path)
 
@@ -216,8 +214,7 @@ def test_a_height_that_the_exporter_fixed(tmp_path):
 def test_a_matrix_over_a_sequence(tmp_path):
     """As rxnmap's distances: one text, whose length is open twice."""
     nodes = [node("MatMul", "d x")]
-    path = tmp_path / "model.onnx"
-    onnx.save(graph(nodes, {"d": [1, "s", "s"], "x": [1, "s", 3]}), str(path))
+    path = save(graph(nodes, {"d": [1, "s", "s"], "x": [1, "s", 3]}), tmp_path)
     net = sparknet.Net(path)
     for length in (5, 9, 2):
         feeds = {"d": draw(1, length, length), "x": draw(1, length, 3, seed=1)}

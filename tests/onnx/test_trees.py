@@ -7,7 +7,7 @@ import pytest
 
 import sparknet
 from sparknet.errors import FileError
-from tests.onnx.graphs import agree, onnx, read_model, run
+from tests.onnx.graphs import agree, onnx, read_model, run, save
 from tests.onnx.test_classical import INT, learned, model
 
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT")
@@ -198,8 +198,7 @@ def test_a_forest_of_two_rows(tmp_path):
     made = learned(
         "TreeEnsembleRegressor", "x", n_targets=1, **trees.nodes, **trees.weights("target", [0])
     )
-    path = tmp_path / "model.onnx"
-    onnx.save(model(made), str(path))
+    path = save(model(made), tmp_path)
     net = sparknet.Net(path)
     for count in (1, 2, 60):
         x = rows()[:count]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sparknet.errors import FileError
-from tests.onnx.graphs import agree, draw, graph, node, onnx, read_model, run
+from tests.onnx.graphs import agree, draw, graph, node, onnx, read_model, run, save
 
 X = (2, 3, 4, 5)
 OPEN = ["n", *X[1:]]
@@ -19,8 +19,7 @@ def outcome(model, feeds, folder):
     """What the net and onnxruntime compute, which may be infinite."""
     from tests.onnx.graphs import converted
 
-    path = folder / "model.onnx"
-    onnx.save(model, str(path))
+    path = save(model, folder)
     return converted(path, feeds, folder)[1]["y"], run(path, feeds)["y"]
 
 

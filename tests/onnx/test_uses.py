@@ -7,7 +7,7 @@ import sparknet.caffe as caffe
 from sparknet import Net, WeightCollection
 from sparknet.cli import main
 from sparknet.errors import SparkNetError
-from tests.onnx.graphs import draw, graph, node, onnx, run
+from tests.onnx.graphs import draw, graph, node, run, save
 
 
 @pytest.fixture
@@ -31,9 +31,7 @@ def model(tmp_path):
         "fc.weight": draw(5, 4),
         "fc.bias": draw(5),
     }
-    path = tmp_path / "model.onnx"
-    onnx.save(graph(nodes, {"data": ["n", 3, 8, 8]}, ["prob"], constants), str(path))
-    return path
+    return save(graph(nodes, {"data": ["n", 3, 8, 8]}, ["prob"], constants), tmp_path)
 
 
 def test_net_and_weights(model):
