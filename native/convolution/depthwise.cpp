@@ -148,9 +148,8 @@ void Depthwise::run_job(const memory& source, const memory& weights, const End& 
     job.bias = end.bias, job.adds = end.adds;
     job.end = end.relu ? *LoopEnding::of(true, {}) : end.function;
     if (lines_) return run_lines(job);
-    parallel(
-        images_ * job.rows, [=](int64_t begin, int64_t stop) { depthwise_rows(job, begin, stop); },
-        job.columns * job.channels * job.side * job.side);
+    parallel(images_ * job.rows, job.columns * job.channels * job.side * job.side,
+             [=](int64_t begin, int64_t stop) { depthwise_rows(job, begin, stop); });
 }
 
 void Depthwise::run_lines(const DepthwiseJob& windows) const {
@@ -172,7 +171,7 @@ void Depthwise::run(const memory& source, const memory& weights, const End& end,
     auto* y = values_of<BFloat16>(target);
     const int64_t taps = rows_.taps * columns_.taps;
     parallel(
-        images_ * rows_.target,
+        images_ * rows_.target, columns_.target * channels_ * taps,
         [&](int64_t begin, int64_t stop) {
             std::vector<const BFloat16*> values(static_cast<size_t>(taps));
             std::vector<const float*> factors(static_cast<size_t>(taps));
@@ -192,8 +191,7 @@ void Depthwise::run(const memory& source, const memory& weights, const End& end,
                     sum_pixel(sum, channels_, y + (row * columns_.target + column) * channels_);
                 }
             }
-        },
-        columns_.target * channels_ * taps);
+        });
 }
 
 // The sums of some channels of an image: a row of them a tap, then one for the bias.
@@ -226,17 +224,14 @@ void Depthwise::learn(const memory& source, const memory& slopes, const memory& 
     const int64_t in = rows_.source * columns_.source * channels_;
     const int64_t out = rows_.target * columns_.target * channels_;
     std::vector<float> sums(static_cast<size_t>(images_ * each), 0.0F);
-    parallel(
-        images_ * strips,
-        [&](int64_t begin, int64_t stop) {
-            for (int64_t item = begin; item < stop; ++item) {
-                const int64_t image = item / strips, first = item % strips * most;
-                learn_strip(x + image * in + first, dy + image * out + first,
-                            std::min(most, channels_ - first), with_bias,
-                            sums.data() + image * each + first);
-            }
-        },
-        out / strips * taps);
+    parallel(images_ * strips, out / strips * taps, [&](int64_t begin, int64_t stop) {
+        for (int64_t item = begin; item < stop; ++item) {
+            const int64_t image = item / strips, first = item % strips * most;
+            learn_strip(x + image * in + first, dy + image * out + first,
+                        std::min(most, channels_ - first), with_bias,
+                        sums.data() + image * each + first);
+        }
+    });
     for (int64_t i = 0; i < each; ++i) {
         double total = 0;
         for (int64_t n = 0; n < images_; ++n)

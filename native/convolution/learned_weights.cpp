@@ -128,24 +128,16 @@ void LearnedWeights::run(const memory& source, const memory& slopes, float* rows
         if (points) job.steps = now, job.pairs = to_pairs;
         const WeightPanels panels{values, values + slopes_size * now, points ? 1 : now, to_steps,
                                   to_pairs};
-        parallel(
-            to_steps,
-            [=](int64_t begin, int64_t end) {
-                pack_slopes(job, panels, first * part_steps, begin, end);
-            },
-            step * outputs);
-        parallel(
-            to_pairs,
-            [=](int64_t begin, int64_t end) {
-                pack_source(job, panels, first * part_pairs, begin, end);
-            },
-            2 * inputs);
-        parallel(
-            outputs / step * (inputs / step),
-            [=](int64_t begin, int64_t end) {
-                multiply_panels(job, panels, adds, rows, begin, end);
-            },
-            to_steps * job.taps * step * step);
+        parallel(to_steps, step * outputs, [=](int64_t begin, int64_t end) {
+            pack_slopes(job, panels, first * part_steps, begin, end);
+        });
+        parallel(to_pairs, 2 * inputs, [=](int64_t begin, int64_t end) {
+            pack_source(job, panels, first * part_pairs, begin, end);
+        });
+        parallel(outputs / step * (inputs / step), to_steps * job.taps * step * step,
+                 [=](int64_t begin, int64_t end) {
+                     multiply_panels(job, panels, adds, rows, begin, end);
+                 });
     }
 }
 

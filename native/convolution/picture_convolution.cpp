@@ -162,12 +162,9 @@ void PictureConvolution::run(Layer& layer, size_t i) {
     const auto lines = pages().take(static_cast<size_t>(room * threads()));
     auto* bytes = reinterpret_cast<uint8_t*>(lines.get());
     const auto compute = has_amx() ? picture_rows_amx : picture_rows_avx512;
-    parallel(
-        images_ * job.blocks,
-        [=](int64_t begin, int64_t end) {
-            compute(job, bytes + omp_get_thread_num() * room, begin, end);
-        },
-        products / 8);
+    parallel(images_ * job.blocks, products / 8, [=](int64_t begin, int64_t end) {
+        compute(job, bytes + omp_get_thread_num() * room, begin, end);
+    });
 }
 
 }  // namespace sn

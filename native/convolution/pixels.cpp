@@ -13,17 +13,12 @@ void move_pixels(const dnnl::memory& from, int64_t every, const dnnl::memory& to
     const int64_t pixel = in[1] * size, row = in[3] * pixel, image = in[2] * row;
     const auto* values = static_cast<const char*>(from.get_data_handle());
     auto* picked = static_cast<char*>(to.get_data_handle());
-    parallel(
-        out[0] * out[2],
-        [=](int64_t begin, int64_t end) {
-            for (int64_t line = begin; line < end; ++line) {
-                const char* first = values + line / out[2] * image + line % out[2] * every * row;
-                for (int64_t x = 0; x < out[3]; ++x)
-                    std::memcpy(picked + (line * out[3] + x) * pixel, first + x * every * pixel,
-                                static_cast<size_t>(pixel));
-            }
-        },
-        out[3] * pixel / 4);
+    parallel_each(out[0] * out[2], out[3] * pixel / 4, [=](int64_t line) {
+        const char* first = values + line / out[2] * image + line % out[2] * every * row;
+        for (int64_t x = 0; x < out[3]; ++x)
+            std::memcpy(picked + (line * out[3] + x) * pixel, first + x * every * pixel,
+                        static_cast<size_t>(pixel));
+    });
 }
 
 }  // namespace sn

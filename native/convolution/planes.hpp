@@ -27,19 +27,17 @@ void over_planes(const PlaneWindow& window, const Planes& of, int64_t products, 
                                     of.each > 1 ? of.row * window.height / cached : 0);
     const int64_t strips = std::clamp<int64_t>(window.rows / few, 1, std::max<int64_t>(1, wanted));
     const int64_t rows = window.rows, room = window.scratch() + PlaneWindow::lanes;
-    parallel(
-        planes * strips,
-        [=](int64_t begin, int64_t stop) {
-            std::vector<float> memory(static_cast<size_t>(room), 0.0F);
-            float* scratch = memory.data();
-            while (reinterpret_cast<uintptr_t>(scratch) % apart != 0) ++scratch;
-            for (int64_t item = begin; item < stop; ++item) {
-                const int64_t strip = item / of.each % strips;
-                const int64_t plane = item / of.each / strips * of.each + item % of.each;
-                lines(plane, strip * rows / strips, (strip + 1) * rows / strips, scratch);
-            }
-        },
-        rows / strips * window.columns * PlaneWindow::lanes * products / 4);
+    parallel(planes * strips, rows / strips * window.columns * PlaneWindow::lanes * products / 4,
+             [=](int64_t begin, int64_t stop) {
+                 std::vector<float> memory(static_cast<size_t>(room), 0.0F);
+                 float* scratch = memory.data();
+                 while (reinterpret_cast<uintptr_t>(scratch) % apart != 0) ++scratch;
+                 for (int64_t item = begin; item < stop; ++item) {
+                     const int64_t strip = item / of.each % strips;
+                     const int64_t plane = item / of.each / strips * of.each + item % of.each;
+                     lines(plane, strip * rows / strips, (strip + 1) * rows / strips, scratch);
+                 }
+             });
 }
 
 }  // namespace sn

@@ -51,15 +51,11 @@ void Points::run(const memory& source, const memory& weights, const End& end,
                   tiles = (pixels + together - 1) / together;
     const int64_t cost = job.inputs * PointsJob::strip / 8;
     if (tiles >= 4 * threads())
-        return parallel(
-            tiles,
-            [=](int64_t begin, int64_t stop) {
-                point_rows(job, {begin * together, std::min(pixels, stop * together), 0, strips});
-            },
-            cost * strips * together);
-    parallel(
-        strips, [=](int64_t begin, int64_t stop) { point_rows(job, {0, pixels, begin, stop}); },
-        cost * pixels);
+        return parallel(tiles, cost * strips * together, [=](int64_t begin, int64_t stop) {
+            point_rows(job, {begin * together, std::min(pixels, stop * together), 0, strips});
+        });
+    parallel(strips, cost * pixels,
+             [=](int64_t begin, int64_t stop) { point_rows(job, {0, pixels, begin, stop}); });
 }
 
 }  // namespace sn

@@ -139,12 +139,10 @@ void Separable::run(const Layer& layer) {
     const int64_t wide = job.strips() * strip, room = job.block * wide, pixels = pixels_;
     const auto pages_taken = pages().take(static_cast<size_t>(room * threads()) * sizeof(uint16_t));
     auto* middle = reinterpret_cast<uint16_t*>(pages_taken.get());
-    parallel((pixels + strip - 1) / strip,
-             [=](int64_t begin, int64_t end) {
-                 separable_rows(job, middle + omp_get_thread_num() * room, begin * strip,
-                                std::min(pixels, end * strip));
-             },
-             wide * job.outputs);
+    parallel((pixels + strip - 1) / strip, wide * job.outputs, [=](int64_t begin, int64_t end) {
+        separable_rows(job, middle + omp_get_thread_num() * room, begin * strip,
+                       std::min(pixels, end * strip));
+    });
 }
 
 }  // namespace sn

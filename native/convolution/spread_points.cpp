@@ -67,23 +67,20 @@ void SpreadPoints::run(const memory& slopes, const memory& weights, const memory
     const auto dims = data_.get_dims();
     const int64_t channels = dims[1], height = dims[2], width = dims[3];
     const int64_t rows = few_[2], columns = few_[3], down = strides_[0], across = strides_[1];
-    parallel(
-        dims[0] * height,
-        [=](int64_t begin, int64_t end) {
-            const auto bytes = static_cast<size_t>(channels) * sizeof(BFloat16);
-            for (int64_t line = begin; line < end; ++line) {
-                const int64_t y = line % height / down, image = line / height;
-                const bool met = line % height % down == 0 && y < rows;
-                const BFloat16* row = from + (image * rows + y) * columns * channels;
-                BFloat16* at = to + line * width * channels;
-                for (int64_t x = 0; x < width; ++x, at += channels)
-                    if (met && x % across == 0 && x / across < columns)
-                        std::memcpy(at, row + x / across * channels, bytes);
-                    else
-                        std::memset(at, 0, bytes);
-            }
-        },
-        width * channels);
+    parallel(dims[0] * height, width * channels, [=](int64_t begin, int64_t end) {
+        const auto bytes = static_cast<size_t>(channels) * sizeof(BFloat16);
+        for (int64_t line = begin; line < end; ++line) {
+            const int64_t y = line % height / down, image = line / height;
+            const bool met = line % height % down == 0 && y < rows;
+            const BFloat16* row = from + (image * rows + y) * columns * channels;
+            BFloat16* at = to + line * width * channels;
+            for (int64_t x = 0; x < width; ++x, at += channels)
+                if (met && x % across == 0 && x / across < columns)
+                    std::memcpy(at, row + x / across * channels, bytes);
+                else
+                    std::memset(at, 0, bytes);
+        }
+    });
 }
 
 }  // namespace sn

@@ -132,12 +132,6 @@ Winograd<T>::Winograd(const Window& window, Pass pass)
     zeros_.resize(static_cast<size_t>(std::max({in_.group, out_.group, loops_.block_columns})));
 }
 
-template <class T>
-void Winograd<T>::clear(float* values, int64_t count) {
-    parallel(count,
-             [=](int64_t begin, int64_t end) { std::fill(values + begin, values + end, 0.0F); });
-}
-
 // The upper left of a tile's outputs.
 template <class T>
 typename Winograd<T>::Place Winograd<T>::place(int64_t tile) const {
@@ -158,19 +152,14 @@ void Winograd<T>::transform_weights(const float* weights, const Stack& to) const
     const int64_t depth = in_.group, width = loops_.block_columns;
     const int64_t tap = turns_ ? -matrix() : matrix();
     const float* first = turns_ ? weights + (tile_.taps() - 1) * matrix() : weights;
-    parallel(
-        padded() / width * depth,
-        [=](int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end; ++i) {
-                const int64_t column = i / depth * width, real = out_.group - column;
-                const float* from = first + i % depth * out_.group + column;
-                if (real >= width)
-                    tile_.weight(from, tap, to.at + i * width, to.step, width);
-                else
-                    transform_last_weights(from, tap, real, to.at + i * width, to.step);
-            }
-        },
-        positions * width);
+    parallel_each(padded() / width * depth, positions * width, [=](int64_t i) {
+        const int64_t column = i / depth * width, real = out_.group - column;
+        const float* from = first + i % depth * out_.group + column;
+        if (real >= width)
+            tile_.weight(from, tap, to.at + i * width, to.step, width);
+        else
+            transform_last_weights(from, tap, real, to.at + i * width, to.step);
+    });
 }
 
 // A panel that the channels fill only in part.
@@ -255,19 +244,16 @@ void Winograd<T>::run(const memory& source, const memory& weights, const End& wi
         Group group{values_of<T>(source) + g * in_.group, factors,
                     values_of<T>(target) + g * out_.group, with};
         if (with.bias) group.end.bias += g * out_.group;
-        parallel(
-            parts,
-            [=, &group](int64_t begin, int64_t end) {
-                Stack here = image, there = result;
-                here.at = room + begin * own;
-                there.at = here.at + here.size();
-                const int64_t first = begin_of(begin, parts), all = begin_of(end, parts) - first;
-                const int64_t times = (all + chunk - 1) / chunk;
-                for (int64_t i = 0; i < times; ++i)
-                    run_tiles(first + all * i / times, first + all * (i + 1) / times, group, here,
-                              there, reinterpret_cast<T*>(there.at + there.size()));
-            },
-            tiles() * positions * out_.group);
+        parallel(parts, tiles() * positions * out_.group, [=, &group](int64_t begin, int64_t end) {
+            Stack here = image, there = result;
+            here.at = room + begin * own;
+            there.at = here.at + here.size();
+            const int64_t first = begin_of(begin, parts), all = begin_of(end, parts) - first;
+            const int64_t times = (all + chunk - 1) / chunk;
+            for (int64_t i = 0; i < times; ++i)
+                run_tiles(first + all * i / times, first + all * (i + 1) / times, group, here,
+                          there, reinterpret_cast<T*>(there.at + there.size()));
+        });
     }
 }
 

@@ -66,7 +66,6 @@ class Winograd final : public WindowPass {
     };
     int64_t tiles() const { return images_ * down_ * across_; }
     Place place(int64_t tile) const;
-    static void clear(float* values, int64_t count);
     int64_t matrix() const { return in_.group * out_.group; }
     int64_t padded() const;
     void transform_weights(const float* weights, const Stack& to) const;

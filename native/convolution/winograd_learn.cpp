@@ -63,18 +63,13 @@ void Winograd<T>::learn_together(int64_t rows, const Group& group, const Stack& 
     const int64_t panels = positions * padded() / loops_.block_columns;
     for (int64_t begin = 0; begin < tiles(); begin += rows) {
         const int64_t count = std::min(rows, tiles() - begin);
-        parallel(
-            count,
-            [&](int64_t first, int64_t last) {
-                read_tiles(begin, first, last, group, image, slope);
-            },
-            positions * (in_.group + out_.group));
-        parallel(
-            panels,
-            [&](int64_t first, int64_t last) {
-                multiply_panels(first, last, count, begin > 0, image, slope, group.factors);
-            },
-            count * in_.group * loops_.block_columns);
+        parallel(count, positions * (in_.group + out_.group), [&](int64_t first, int64_t last) {
+            read_tiles(begin, first, last, group, image, slope);
+        });
+        parallel(panels, count * in_.group * loops_.block_columns,
+                 [&](int64_t first, int64_t last) {
+                     multiply_panels(first, last, count, begin > 0, image, slope, group.factors);
+                 });
     }
 }
 
@@ -93,25 +88,20 @@ template <class T>
 void Winograd<T>::learn_apart(int64_t parts, const Group& group, const Stack& image,
                               const Stack& slope) const {
     const int64_t count = slices(), size = group.factors.size();
-    parallel(
-        parts,
-        [&, image, slope](int64_t begin, int64_t end) {
-            Stack here = image, there = slope, sums = group.factors;
-            here.at += begin * image.size(), there.at += begin * slope.size();
-            for (int64_t s = count * begin / parts; s < count * end / parts; ++s) {
-                sums.at = group.factors.at + s * size;
-                learn_slice(tiles() * s / count, tiles() * (s + 1) / count, group, here, there,
-                            sums);
-            }
-        },
-        tiles() * positions * out_.group);
-    parallel(
-        size,
-        [=, to = group.factors.at](int64_t begin, int64_t end) {
-            for (int64_t s = 1; s < count; ++s)
-                for (int64_t i = begin; i < end; ++i) to[i] += to[s * size + i];
-        },
-        count);
+    parallel(parts, tiles() * positions * out_.group,
+             [&, image, slope](int64_t begin, int64_t end) {
+                 Stack here = image, there = slope, sums = group.factors;
+                 here.at += begin * image.size(), there.at += begin * slope.size();
+                 for (int64_t s = count * begin / parts; s < count * end / parts; ++s) {
+                     sums.at = group.factors.at + s * size;
+                     learn_slice(tiles() * s / count, tiles() * (s + 1) / count, group, here, there,
+                                 sums);
+                 }
+             });
+    parallel(size, count, [=, to = group.factors.at](int64_t begin, int64_t end) {
+        for (int64_t s = 1; s < count; ++s)
+            for (int64_t i = begin; i < end; ++i) to[i] += to[s * size + i];
+    });
 }
 
 template <class T>
@@ -135,14 +125,10 @@ void Winograd<T>::learn(const memory& source, const memory& slopes, const memory
         else
             learn_together(rows, read, image, slope);
         float* to = values_of<float>(weights) + g * tile_.taps() * matrix();
-        parallel(
-            in_.group,
-            [&](int64_t begin, int64_t end) {
-                for (int64_t k = begin; k < end; ++k)
-                    tile_.gradient(sums.at + k * sums.row, sums.step, to + k * out_.group, matrix(),
-                                   out_.group);
-            },
-            positions * out_.group);
+        parallel_each(in_.group, positions * out_.group, [&](int64_t k) {
+            tile_.gradient(sums.at + k * sums.row, sums.step, to + k * out_.group, matrix(),
+                           out_.group);
+        });
     }
     if (bias) sum_bias(values_of<T>(slopes), values_of<float>(bias));
 }
@@ -152,26 +138,20 @@ void Winograd<T>::learn(const memory& source, const memory& slopes, const memory
 template <class T>
 void Winograd<T>::sum_bias(const T* slopes, float* bias) const {
     const int64_t pixels = images_ * out_.rows * out_.columns, channels = out_.channels;
-    parallel((channels + line - 1) / line,
-             [=](int64_t begin, int64_t end) {
-                 for (int64_t next = begin * line; next < std::min(end * line, channels);
-                      next += line) {
-                     const int64_t c = std::min(next, channels - line);
-                     double total[line] = {};
-                     for (int64_t first = 0; first < pixels; first += few) {
-                         float part[line] = {};
-                         const int64_t last = std::min(first + few, pixels);
-                         for (int64_t i = first; i < last; ++i)
-                             for (int64_t j = 0; j < line; ++j)
-                                 part[j] += slopes[i * channels + c + j];
-                         for (int64_t j = 0; j < line; ++j)
-                             total[j] += static_cast<double>(part[j]);
-                     }
-                     for (int64_t j = next - c; j < line; ++j)
-                         bias[c + j] = static_cast<float>(total[j]);
-                 }
-             },
-             pixels * line);
+    parallel((channels + line - 1) / line, pixels * line, [=](int64_t begin, int64_t end) {
+        for (int64_t next = begin * line; next < std::min(end * line, channels); next += line) {
+            const int64_t c = std::min(next, channels - line);
+            double total[line] = {};
+            for (int64_t first = 0; first < pixels; first += few) {
+                float part[line] = {};
+                const int64_t last = std::min(first + few, pixels);
+                for (int64_t i = first; i < last; ++i)
+                    for (int64_t j = 0; j < line; ++j) part[j] += slopes[i * channels + c + j];
+                for (int64_t j = 0; j < line; ++j) total[j] += static_cast<double>(part[j]);
+            }
+            for (int64_t j = next - c; j < line; ++j) bias[c + j] = static_cast<float>(total[j]);
+        }
+    });
 }
 
 template void Winograd<float>::learn(const memory&, const memory&, const memory&,

@@ -60,26 +60,22 @@ class OperandSums {
         const int64_t strip = 256, strips = (width + strip - 1) / strip;
         const int64_t items = view.outer * view.blocks * chunks;
         parts_.assign(static_cast<size_t>(items * width), 0.0);
-        parallel(
-            items * strips,
-            [&](int64_t begin, int64_t end) {
-                for (int64_t at = begin; at < end; ++at) {
-                    const int64_t item = at / strips, lane = at % strips * strip;
-                    const int64_t first = item % chunks * rows;
-                    const int64_t last = std::min(view.inner, first + rows);
-                    const int64_t base = item / chunks * view.inner * width;
-                    double* sums = parts_.data() + item * width;
-                    if (width == 1) {
-                        sums[0] = row(base + first, base + last, term);
-                        continue;
-                    }
-                    const int64_t stop = std::min(width, lane + strip);
-                    for (int64_t i = first; i < last; ++i)
-                        for (int64_t l = lane; l < stop; ++l)
-                            sums[l] += static_cast<double>(term(base + i * width + l));
-                }
-            },
-            std::min(view.inner, rows) * std::min(width, strip));
+        parallel_each(items * strips, std::min(view.inner, rows) * std::min(width, strip),
+                      [&](int64_t at) {
+                          const int64_t item = at / strips, lane = at % strips * strip;
+                          const int64_t first = item % chunks * rows;
+                          const int64_t last = std::min(view.inner, first + rows);
+                          const int64_t base = item / chunks * view.inner * width;
+                          double* sums = parts_.data() + item * width;
+                          if (width == 1) {
+                              sums[0] = row(base + first, base + last, term);
+                              return;
+                          }
+                          const int64_t stop = std::min(width, lane + strip);
+                          for (int64_t i = first; i < last; ++i)
+                              for (int64_t l = lane; l < stop; ++l)
+                                  sums[l] += static_cast<double>(term(base + i * width + l));
+                      });
         sums_.assign(static_cast<size_t>(view.padded()), 0.0);
         for (int64_t item = 0; item < items; ++item) {
             double* sum = sums_.data() + item / chunks % view.blocks * width;
@@ -118,35 +114,27 @@ void each(const Broadcast& view, F&& step) {
         });
         return;
     }
-    parallel(
-        view.outer * blocks * inner,
-        [&](int64_t begin, int64_t end) {
-            for (int64_t r = begin; r < end; ++r) {
-                const int64_t operand = r / inner % blocks * width;
-                for (int64_t l = 0; l < width; ++l) step(r * width + l, operand + l);
-            }
-        },
-        width);
+    parallel_each(view.outer * blocks * inner, width, [&](int64_t r) {
+        const int64_t operand = r / inner % blocks * width;
+        for (int64_t l = 0; l < width; ++l) step(r * width + l, operand + l);
+    });
 }
 
 // The same in blocks of so many lanes, in which neighbours have operands of their own.
 template <int64_t fixed, class From, class To, class F>
 void map_blocks(const Broadcast& view, const From* from, To* to, F f) {
     const int64_t width = fixed ? fixed : view.lanes, inner = view.inner, blocks = view.blocks;
-    parallel(
-        view.outer * blocks * inner,
-        [=](int64_t begin, int64_t end) {
-            for (int64_t row = begin; row < end;) {
-                const int64_t block = row / inner, operand = block % blocks * width;
-                for (const int64_t stop = std::min(end, (block + 1) * inner); row < stop; ++row) {
-                    const From* x = from + row * width;
-                    To* y = to + row * width;
+    parallel(view.outer * blocks * inner, width, [=](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end;) {
+            const int64_t block = row / inner, operand = block % blocks * width;
+            for (const int64_t stop = std::min(end, (block + 1) * inner); row < stop; ++row) {
+                const From* x = from + row * width;
+                To* y = to + row * width;
 #pragma omp simd
-                    for (int64_t l = 0; l < width; ++l) y[l] = f(x[l], operand + l);
-                }
+                for (int64_t l = 0; l < width; ++l) y[l] = f(x[l], operand + l);
             }
-        },
-        width);
+        }
+    });
 }
 
 // to[i] = f(from[i], operand)

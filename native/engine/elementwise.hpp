@@ -47,13 +47,10 @@ void map(const Tensor& a, Tensor& out, bool keeps_zero, F f, int64_t cost = 1) {
         using T = decltype(type);
         const T* x = values_of<T>(in);
         T* y = values_of<T>(to);
-        parallel(
-            values(desc),
-            [=](int64_t begin, int64_t end) {
+        parallel(values(desc), cost, [=](int64_t begin, int64_t end) {
 #pragma omp simd
-                for (int64_t i = begin; i < end; ++i) y[i] = f(x[i]);
-            },
-            cost);
+            for (int64_t i = begin; i < end; ++i) y[i] = f(x[i]);
+        });
     });
 }
 
@@ -67,13 +64,10 @@ void map(const Tensor& a, const Tensor& b, Tensor& out, bool keeps_zero, F f, in
         using T = decltype(type);
         const T *x = values_of<T>(first), *z = values_of<T>(second);
         T* y = values_of<T>(to);
-        parallel(
-            values(desc),
-            [=](int64_t begin, int64_t end) {
+        parallel(values(desc), cost, [=](int64_t begin, int64_t end) {
 #pragma omp simd
-                for (int64_t i = begin; i < end; ++i) y[i] = f(x[i], z[i]);
-            },
-            cost);
+            for (int64_t i = begin; i < end; ++i) y[i] = f(x[i], z[i]);
+        });
     });
 }
 
@@ -88,13 +82,10 @@ void map(const Tensor& a, const Tensor& b, const Tensor& c, Tensor& out, bool ke
         using T = decltype(type);
         const T *x = values_of<T>(first), *z = values_of<T>(second), *w = values_of<T>(third);
         T* y = values_of<T>(to);
-        parallel(
-            values(desc),
-            [=](int64_t begin, int64_t end) {
+        parallel(values(desc), cost, [=](int64_t begin, int64_t end) {
 #pragma omp simd
-                for (int64_t i = begin; i < end; ++i) y[i] = f(x[i], z[i], w[i]);
-            },
-            cost);
+            for (int64_t i = begin; i < end; ++i) y[i] = f(x[i], z[i], w[i]);
+        });
     });
 }
 
@@ -125,9 +116,8 @@ void add_up(const std::vector<const T*>& terms, const std::vector<float>& factor
     const T* const* x = terms.data();
     const float* c = factors.data();
     const size_t many = terms.size();
-    parallel(
-        n, [=](int64_t begin, int64_t stop) { add_up_part(x, c, many, to, begin, stop, end); },
-        static_cast<int64_t>(many));
+    parallel(n, static_cast<int64_t>(many),
+             [=](int64_t begin, int64_t stop) { add_up_part(x, c, many, to, begin, stop, end); });
 }
 
 }  // namespace sn

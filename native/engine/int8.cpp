@@ -13,25 +13,19 @@ std::vector<int8_t> round_rows(const float* values, int64_t rows, int64_t column
     constexpr float most = 127;
     std::vector<int8_t> made(static_cast<size_t>(rows * columns));
     steps.assign(static_cast<size_t>(rows), 1.0F);
-    parallel(
-        rows,
-        [=, to = made.data(), by = steps.data()](int64_t begin, int64_t end) {
-            for (int64_t r = begin; r < end; ++r) {
-                const float* row = values + r * columns;
-                float largest = 0;
-                for (int64_t i = 0; i < columns; ++i)
-                    largest = std::max(largest, std::fabs(row[i]));
-                // A row of zeros, or one with an infinity, has no step.
-                if (largest > 0 && std::isfinite(largest)) by[r] = largest / most;
-                for (int64_t i = 0; i < columns; ++i) {
-                    const float number = std::nearbyint(row[i] / by[r]);
-                    to[r * columns + i] = static_cast<int8_t>(number > most     ? most
-                                                              : number >= -most ? number
-                                                                                : -most);
-                }
-            }
-        },
-        columns * 4);
+    parallel_each(rows, columns * 4, [=, to = made.data(), by = steps.data()](int64_t r) {
+        const float* row = values + r * columns;
+        float largest = 0;
+        for (int64_t i = 0; i < columns; ++i) largest = std::max(largest, std::fabs(row[i]));
+        // A row of zeros, or one with an infinity, has no step.
+        if (largest > 0 && std::isfinite(largest)) by[r] = largest / most;
+        for (int64_t i = 0; i < columns; ++i) {
+            const float number = std::nearbyint(row[i] / by[r]);
+            to[r * columns + i] = static_cast<int8_t>(number > most     ? most
+                                                      : number >= -most ? number
+                                                                        : -most);
+        }
+    });
     return made;
 }
 

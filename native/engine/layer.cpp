@@ -9,9 +9,7 @@ namespace sn {
 void Blob::clear_blank() {
     if (!blank) return;
     blank = false;
-    float* values = diff.edit();
-    parallel(count(),
-             [=](int64_t begin, int64_t end) { std::fill(values + begin, values + end, 0.0F); });
+    clear(diff.edit(), count());
 }
 
 namespace {
@@ -56,6 +54,12 @@ std::vector<double> Options::reals(const std::string& key) const {
     if (found != reals_.end()) return found->second;
     const auto whole = integers(key);
     return {whole.begin(), whole.end()};
+}
+
+std::vector<float> Options::reals32(const std::string& key) const {
+    std::vector<float> found;
+    for (const double one : reals(key)) found.push_back(static_cast<float>(one));
+    return found;
 }
 
 const std::string& Options::text(const std::string& key) const {
@@ -113,6 +117,11 @@ bool Layer::is_ready() const {
         return false;
     ready_at = changes;
     return true;
+}
+
+void Layer::clear_bottom_diffs(size_t first) const {
+    for (size_t i = first; i < bottoms.size(); ++i)
+        if (propagate[i]) clear(bottom_diff(i), bottoms[i]->count());
 }
 
 void Layer::check_ready() const {

@@ -91,8 +91,10 @@ class Options {
     // Reals accept integers too.
     double real(const std::string& key) const;
     double real(const std::string& key, double otherwise) const;
+    float real32(const std::string& key) const { return static_cast<float>(real(key)); }
     std::vector<int64_t> integers(const std::string& key) const;
     std::vector<double> reals(const std::string& key) const;
+    std::vector<float> reals32(const std::string& key) const;
     const std::string& text(const std::string& key) const;
 
    private:
@@ -216,6 +218,18 @@ class Kernel {
     }
 };
 
+// A kernel whose gradients depend on no values: backward reads neither bottoms nor tops.
+class LinearKernel : public Kernel {
+   public:
+    bool looks_back(const Layer&, Role, size_t) const override { return false; }
+};
+
+// A kernel whose backward reads the bottoms' values, and no top's.
+class BottomKernel : public Kernel {
+   public:
+    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
+};
+
 // Values of a blob that backward reads, and that a layer in place overwrites before.
 struct Backup {
     Blob* blob = nullptr;
@@ -315,6 +329,8 @@ struct Layer {
     float* top(size_t i = 0) const { return tops[i]->data.write(); }
     const float* top_diff(size_t i = 0) const { return tops[i]->diff.read(); }
     float* bottom_diff(size_t i = 0) const { return bottoms[i]->diff.write(); }
+    // Sets the gradients of the bottoms from `first` on to zero, those that are asked for.
+    void clear_bottom_diffs(size_t first) const;
     const float* param(size_t i) const { return params[i]->data.read(); }
     // A gradient to add to.
     float* param_diff(size_t i) const {

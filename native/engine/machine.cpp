@@ -87,10 +87,9 @@ sn_status sn_measure_memory(double* bytes) {
         constexpr int64_t count = int64_t{1} << 25;
         const auto a = filled(count, 0.0F), b = filled(count, 1.0F), c = filled(count, 2.0F);
         const double seconds = shortest([&] {
-            sn::parallel(count, [&](int64_t begin, int64_t end) {
-                for (int64_t i = begin; i < end; ++i)
-                    a[static_cast<size_t>(i)] =
-                        b[static_cast<size_t>(i)] + 3.0F * c[static_cast<size_t>(i)];
+            sn::parallel_each(count, [&](int64_t i) {
+                a[static_cast<size_t>(i)] =
+                    b[static_cast<size_t>(i)] + 3.0F * c[static_cast<size_t>(i)];
             });
         });
         *bytes = 3.0 * sizeof(float) * count / seconds;

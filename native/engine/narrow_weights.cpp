@@ -33,10 +33,8 @@ void NarrowWeights::run(const float* from, void* to) const {
     const int64_t rows = pairs_inputs ? step / 2 : step;
     const NarrowWeights weights = *this;
     auto* numbers = static_cast<uint16_t*>(to);
-    parallel(
-        outputs / rows,
-        [=](int64_t begin, int64_t end) { narrow_rows(weights, from, numbers, begin, end); },
-        rows * inputs * taps);
+    parallel(outputs / rows, rows * inputs * taps,
+             [=](int64_t begin, int64_t end) { narrow_rows(weights, from, numbers, begin, end); });
 }
 
 }  // namespace sn

@@ -27,7 +27,7 @@ SN_KERNEL __attribute__((noinline)) void run_part(F body, int64_t begin, int64_t
 // body(begin, end) over [0, n) in at most threads() chunks; small loops stay on this thread.
 // `cost` is about how many plain float operations one step is worth.
 template <class F>
-void parallel(int64_t n, F&& body, int64_t cost = 1) {
+void parallel(int64_t n, int64_t cost, F&& body) {
     constexpr int64_t enough = 32768;
     const int64_t parts = std::min<int64_t>(threads(), std::max<int64_t>(1, n * cost / enough));
     if (parts <= 1) {
@@ -42,9 +42,30 @@ void parallel(int64_t n, F&& body, int64_t cost = 1) {
     }
 }
 
+template <class F>
+void parallel(int64_t n, F&& body) {
+    parallel(n, 1, body);
+}
+
+// step(i) for every i of [0, n), each thread a chunk of them.
+template <class F>
+void parallel_each(int64_t n, int64_t cost, F step) {
+    parallel(n, cost, [=](int64_t begin, int64_t end) __attribute__((always_inline)) {
+        for (int64_t i = begin; i < end; ++i) step(i);
+    });
+}
+template <class F>
+void parallel_each(int64_t n, F step) {
+    parallel_each(n, 1, step);
+}
+
+inline void clear(float* values, int64_t n) {
+    parallel(n, [=](int64_t begin, int64_t end) { std::fill(values + begin, values + end, 0.0F); });
+}
+
 // Sums in fixed blocks: the result does not depend on the number of threads.
 template <class F>
-double parallel_sum(int64_t n, F&& term, int64_t cost = 1) {
+double parallel_sum(int64_t n, int64_t cost, F&& term) {
     constexpr int64_t block = 4096;
     const int64_t blocks = (n + block - 1) / block;
     if (blocks <= 1) {
@@ -53,17 +74,12 @@ double parallel_sum(int64_t n, F&& term, int64_t cost = 1) {
         return sum;
     }
     std::vector<double> sums(static_cast<size_t>(blocks));
-    parallel(
-        blocks,
-        [&](int64_t begin, int64_t end) {
-            for (int64_t b = begin; b < end; ++b) {
-                double sum = 0;
-                const int64_t stop = std::min(n, (b + 1) * block);
-                for (int64_t i = b * block; i < stop; ++i) sum += term(i);
-                sums[static_cast<size_t>(b)] = sum;
-            }
-        },
-        block * cost);
+    parallel_each(blocks, block * cost, [&](int64_t b) {
+        double sum = 0;
+        const int64_t stop = std::min(n, (b + 1) * block);
+        for (int64_t i = b * block; i < stop; ++i) sum += term(i);
+        sums[static_cast<size_t>(b)] = sum;
+    });
     double total = 0;
     for (double sum : sums) total += sum;
     return total;

@@ -58,41 +58,33 @@ class Cell {
 void Patches::spread(const float* image, float* matrix) const {
     const int64_t cells = count(kernel), area = count(sizes), width = columns();
     const int64_t n = outputs.back(), step = stride.back();
-    parallel(
-        rows(),
-        [&](int64_t first, int64_t last) {
-            for (int64_t r = first; r < last; ++r) {
-                const float* plane = image + r / cells * area;
-                Cell(*this, r % cells)
-                    .rows([&](int64_t column, int64_t at, int64_t begin, int64_t end) {
-                        float* to = matrix + r * width + column;
-                        std::fill(to, to + begin, 0.0F);
-                        for (int64_t i = begin; i < end; ++i)
-                            to[i] = plane[at + (i - begin) * step];
-                        std::fill(to + end, to + n, 0.0F);
-                    });
-            }
-        },
-        width);
+    parallel(rows(), width, [&](int64_t first, int64_t last) {
+        for (int64_t r = first; r < last; ++r) {
+            const float* plane = image + r / cells * area;
+            Cell(*this, r % cells)
+                .rows([&](int64_t column, int64_t at, int64_t begin, int64_t end) {
+                    float* to = matrix + r * width + column;
+                    std::fill(to, to + begin, 0.0F);
+                    for (int64_t i = begin; i < end; ++i) to[i] = plane[at + (i - begin) * step];
+                    std::fill(to + end, to + n, 0.0F);
+                });
+        }
+    });
 }
 
 void Patches::gather(const float* matrix, float* image) const {
     const int64_t cells = count(kernel), area = count(sizes), width = columns();
     const int64_t step = stride.back();
-    parallel(
-        channels,
-        [&](int64_t first, int64_t last) {
-            for (int64_t r = first * cells; r < last * cells; ++r) {
-                float* plane = image + r / cells * area;
-                Cell(*this, r % cells)
-                    .rows([&](int64_t column, int64_t at, int64_t begin, int64_t end) {
-                        const float* from = matrix + r * width + column;
-                        for (int64_t i = begin; i < end; ++i)
-                            plane[at + (i - begin) * step] += from[i];
-                    });
-            }
-        },
-        cells * width);
+    parallel(channels, cells * width, [&](int64_t first, int64_t last) {
+        for (int64_t r = first * cells; r < last * cells; ++r) {
+            float* plane = image + r / cells * area;
+            Cell(*this, r % cells)
+                .rows([&](int64_t column, int64_t at, int64_t begin, int64_t end) {
+                    const float* from = matrix + r * width + column;
+                    for (int64_t i = begin; i < end; ++i) plane[at + (i - begin) * step] += from[i];
+                });
+        }
+    });
 }
 
 }  // namespace sn

@@ -50,13 +50,9 @@ void clear_padding(const dnnl::memory::desc& desc, float* values) {
     if (layouts::block_of(desc) == 0) return clear(bytes, size);
     const auto width = static_cast<int64_t>(dnnl::memory::data_type_size(desc.get_data_type()));
     const int64_t images = desc.get_dims()[0], last = desc.get_strides()[1] * width;
-    parallel(
-        images,
-        [=](int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end; ++i)
-                std::memset(bytes + size / images * (i + 1) - last, 0, static_cast<size_t>(last));
-        },
-        last);
+    parallel_each(images, last, [=](int64_t i) {
+        std::memset(bytes + size / images * (i + 1) - last, 0, static_cast<size_t>(last));
+    });
 }
 }  // namespace
 

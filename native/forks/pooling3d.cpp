@@ -20,7 +20,7 @@ struct Axis {
     }
 };
 
-class Pooling3D final : public Kernel {
+class Pooling3D final : public LinearKernel {
    public:
     bool only_reads() const override { return true; }
 
@@ -48,8 +48,6 @@ class Pooling3D final : public Kernel {
         });
     }
 
-    bool looks_back(const Layer&, Role, size_t) const override { return false; }
-
     void backward(Layer& layer) override {
         if (!layer.propagate[0]) return;
         const float* dy = layer.top_diff();
@@ -75,12 +73,8 @@ class Pooling3D final : public Kernel {
     template <class F>
     void each_plane(F&& body) const {
         const int64_t cells = axes_[0].kernel * axes_[1].kernel * axes_[2].kernel;
-        parallel(
-            planes_,
-            [&](int64_t begin, int64_t end) {
-                for (int64_t p = begin; p < end; ++p) body(p);
-            },
-            outputs_ * std::min<int64_t>(cells, inputs_));
+        parallel_each(planes_, outputs_ * std::min<int64_t>(cells, inputs_),
+                      [&](int64_t p) { body(p); });
     }
 
     // body(the window's number along each axis)

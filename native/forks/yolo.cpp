@@ -11,7 +11,7 @@ namespace sn {
 
 namespace {
 // Blocks of pixels to channels and back (YOLOv2: reorg_layer.cpp, with its order of channels).
-class Reorg final : public Kernel {
+class Reorg final : public LinearKernel {
    public:
     bool only_reads() const override { return true; }
 
@@ -30,8 +30,6 @@ class Reorg final : public Kernel {
         pairs([=](int64_t near, int64_t far) { reverse ? y[far] = x[near] : y[near] = x[far]; });
     }
 
-    bool looks_back(const Layer&, Role, size_t) const override { return false; }
-
     void backward(Layer& layer) override {
         if (!layer.propagate[0]) return;
         const float* dy = layer.top_diff();
@@ -46,21 +44,16 @@ class Reorg final : public Kernel {
     template <class F>
     void pairs(F&& body) const {
         const int64_t out = channels_ / (stride_ * stride_);
-        parallel(
-            images_ * channels_,
-            [&](int64_t begin, int64_t end) {
-                for (int64_t p = begin; p < end; ++p) {
-                    const int64_t n = p / channels_, c = p % channels_;
-                    const int64_t offset = c / out, plane = n * out + c % out;
-                    for (int64_t h = 0; h < high_; ++h) {
-                        const int64_t row = (plane * high_ + h) * stride_ + offset / stride_;
-                        for (int64_t w = 0; w < wide_; ++w)
-                            body((p * high_ + h) * wide_ + w,
-                                 (row * wide_ + w) * stride_ + offset % stride_);
-                    }
-                }
-            },
-            high_ * wide_ * 4);
+        parallel_each(images_ * channels_, high_ * wide_ * 4, [&](int64_t p) {
+            const int64_t n = p / channels_, c = p % channels_;
+            const int64_t offset = c / out, plane = n * out + c % out;
+            for (int64_t h = 0; h < high_; ++h) {
+                const int64_t row = (plane * high_ + h) * stride_ + offset / stride_;
+                for (int64_t w = 0; w < wide_; ++w)
+                    body((p * high_ + h) * wide_ + w,
+                         (row * wide_ + w) * stride_ + offset % stride_);
+            }
+        });
     }
 
     bool reverse_ = false;
@@ -97,8 +90,8 @@ class Yolov3DetectionOutput final : public Kernel {
         biases_ = options.reals("biases");
         mask_ = options.integers("mask");
         scales_ = options.integers("anchors_scale");
-        least_ = static_cast<float>(options.real("confidence_threshold"));
-        threshold_ = static_cast<float>(options.real("nms_threshold"));
+        least_ = options.real32("confidence_threshold");
+        threshold_ = options.real32("nms_threshold");
         images_ = layer.shape()[0];
     }
 
@@ -174,14 +167,12 @@ class Yolov3DetectionOutput final : public Kernel {
                 rows_.push_back(value);
             const auto first = static_cast<int64_t>(i) + 1;
             const float threshold = threshold_;
-            parallel(
-                static_cast<int64_t>(found_.size()) - first,
-                [&, first, threshold](int64_t begin, int64_t end) {
-                    for (auto j = static_cast<size_t>(first + begin);
-                         j < static_cast<size_t>(first + end); ++j)
-                        if (!gone_[j] && overlap(one, found_[j]) >= threshold) gone_[j] = 1;
-                },
-                16);
+            parallel(static_cast<int64_t>(found_.size()) - first, 16,
+                     [&, first, threshold](int64_t begin, int64_t end) {
+                         for (auto j = static_cast<size_t>(first + begin);
+                              j < static_cast<size_t>(first + end); ++j)
+                             if (!gone_[j] && overlap(one, found_[j]) >= threshold) gone_[j] = 1;
+                     });
         }
     }
 

@@ -18,14 +18,10 @@ class Accuracy final : public Kernel {
     void forward(Layer& layer) override {
         labels_.read(layer);
         const float* scores = layer.bottom();
-        parallel(
-            outer_ * inner_,
-            [&](int64_t begin, int64_t end) {
-                for (int64_t i = begin; i < end; ++i)
-                    right_[static_cast<size_t>(i)] =
-                        labels_[i] != Labels::ignored && is_right(scores, i, labels_[i]);
-            },
-            channels_);
+        parallel_each(outer_ * inner_, channels_, [&](int64_t i) {
+            right_[static_cast<size_t>(i)] =
+                labels_[i] != Labels::ignored && is_right(scores, i, labels_[i]);
+        });
         int64_t hits = 0;
         for (const char right : right_) hits += right;
         layer.top()[0] = share(static_cast<float>(hits), static_cast<float>(labels_.valid()));

@@ -39,8 +39,7 @@ struct Clip {
     static constexpr auto algorithm = dnnl::algorithm::undef;
     static constexpr int64_t cost = 1;
     explicit Clip(const Options& options)
-        : least(static_cast<float>(options.real("min"))),
-          most(static_cast<float>(options.real("max"))) {}
+        : least(options.real32("min")), most(options.real32("max")) {}
     Needs needs() const { return Needs::input; }
     static std::optional<Ending> ending(const Options& options) {
         const Clip made(options);
@@ -60,7 +59,7 @@ struct Clip {
 struct ELU {
     static constexpr auto algorithm = dnnl::algorithm::undef;
     static constexpr int64_t cost = 8;
-    explicit ELU(const Options& options) : alpha(static_cast<float>(options.real("alpha"))) {}
+    explicit ELU(const Options& options) : alpha(options.real32("alpha")) {}
     // The output has the input's sign unless alpha reverses it.
     Needs needs() const { return alpha >= 0 ? Needs::output : Needs::input; }
     float operator()(float x) const { return x > 0 ? x : alpha * (fast_exp(x) - 1.0F); }
@@ -77,8 +76,7 @@ struct Exp {
     static constexpr auto algorithm = dnnl::algorithm::undef;
     static constexpr int64_t cost = 8;
     explicit Exp(const Options& options)
-        : inner(static_cast<float>(options.real("inner_scale"))),
-          outer(static_cast<float>(options.real("outer_scale"))) {}
+        : inner(options.real32("inner_scale")), outer(options.real32("outer_scale")) {}
     Needs needs() const { return Needs::output; }
     float operator()(float x) const { return fast_exp(inner * x) * outer; }
     float slope(float y) const { return y * inner; }
@@ -87,7 +85,7 @@ struct Exp {
 };
 
 // x · Φ(x), Φ being the normal distribution (Hendrycks and Gimpel, 2016), or its form with tanh.
-class GELU final : public Kernel {
+class GELU final : public BottomKernel {
    public:
     void reshape(Layer& layer) override {
         by_tanh_ = layer.options.text("approximate") == "tanh";
@@ -103,8 +101,6 @@ class GELU final : public Kernel {
     void forward(Layer& layer) override {
         activation_.run(ending(layer)->algorithm, layer.bottoms[0]->data, layer.tops[0]->data);
     }
-
-    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
 
     void backward(Layer& layer) override {
         if (!layer.propagate[0]) return;
@@ -156,10 +152,10 @@ struct Log {
     static constexpr auto algorithm = dnnl::algorithm::undef;
     static constexpr int64_t cost = 8;
     explicit Log(const Options& options)
-        : scale(static_cast<float>(options.real("scale"))),
-          shift(static_cast<float>(options.real("shift"))),
-          base_scale(static_cast<float>(options.real("base_scale"))),
-          diff_scale(static_cast<float>(options.real("diff_scale"))) {}
+        : scale(options.real32("scale")),
+          shift(options.real32("shift")),
+          base_scale(options.real32("base_scale")),
+          diff_scale(options.real32("diff_scale")) {}
     Needs needs() const { return Needs::input; }
     float operator()(float x) const { return std::log(scale * x + shift) * base_scale; }
     float slope(float x) const { return diff_scale / (scale * x + shift); }
@@ -168,15 +164,13 @@ struct Log {
 };
 
 // x · tanh(log(1 + exp x)) (Misra, 2019).
-class Mish final : public Kernel {
+class Mish final : public BottomKernel {
    public:
     void reshape(Layer&) override { activation_.reset(); }
 
     void forward(Layer& layer) override {
         activation_.run(dnnl::algorithm::eltwise_mish, layer.bottoms[0]->data, layer.tops[0]->data);
     }
-
-    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
 
     void backward(Layer& layer) override {
         if (!layer.propagate[0]) return;
@@ -200,10 +194,10 @@ struct Power {
     static constexpr int64_t cost = 4;
     static constexpr auto part = AttentionPart::power;
     explicit Power(const Options& options)
-        : power(static_cast<float>(options.real("power"))),
-          scale(static_cast<float>(options.real("scale"))),
-          shift(static_cast<float>(options.real("shift"))),
-          diff_scale(static_cast<float>(options.real("diff_scale"))) {}
+        : power(options.real32("power")),
+          scale(options.real32("scale")),
+          shift(options.real32("shift")),
+          diff_scale(options.real32("diff_scale")) {}
     // With power 1 or scale 0 the slope is the same everywhere.
     Needs needs() const {
         return power == 1.0F || diff_scale == 0.0F ? Needs::nothing : Needs::input;
@@ -211,7 +205,7 @@ struct Power {
     // Where it only multiplies.
     static std::optional<float> factor(const Options& options) {
         if (options.real("power") != 1 || options.real("shift") != 0) return std::nullopt;
-        return static_cast<float>(options.real("scale"));
+        return options.real32("scale");
     }
     // Where no value is raised: a factor of zero would make one number of all others, too.
     static std::optional<std::pair<float, float>> line(const Options& options) {
@@ -242,9 +236,7 @@ struct Power {
 // max(x, 0), or with a slope below zero (Caffe: relu_layer.cpp).
 class ReLU final : public Kernel {
    public:
-    void reshape(Layer& layer) override {
-        slope_ = static_cast<float>(layer.options.real("negative_slope"));
-    }
+    void reshape(Layer& layer) override { slope_ = layer.options.real32("negative_slope"); }
     void forward(Layer& layer) override {
         const float slope = slope_;
         const Tensor& x = layer.bottoms[0]->data;
@@ -297,14 +289,13 @@ struct Sigmoid {
 class Swish final : public Kernel {
    public:
     void reshape(Layer& layer) override {
-        beta_ = static_cast<float>(layer.options.real("beta"));
+        beta_ = layer.options.real32("beta");
         sigmoid_.reshape(layer.shape());
         activation_.reset();
     }
 
     std::optional<Ending> ending(const Layer& layer) const override {
-        return Ending{dnnl::algorithm::eltwise_swish,
-                      static_cast<float>(layer.options.real("beta"))};
+        return Ending{dnnl::algorithm::eltwise_swish, layer.options.real32("beta")};
     }
 
     bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::top; }
@@ -349,7 +340,7 @@ struct TanH {
 class Threshold final : public Kernel, public IsAttentionPart<AttentionPart::bound> {
    public:
     void forward(Layer& layer) override {
-        const auto bound = static_cast<float>(layer.options.real("threshold"));
+        const auto bound = layer.options.real32("threshold");
         map(layer.bottoms[0]->data, layer.tops[0]->data, !(0 > bound),
             [=](float x) { return x > bound ? 1.0F : 0.0F; });
     }

@@ -17,8 +17,8 @@ class BatchNorm final : public Kernel {
    public:
     void reshape(Layer& layer) override {
         global_ = layer.options.flag("use_global_stats");
-        eps_ = static_cast<float>(layer.options.real("eps"));
-        fraction_ = static_cast<float>(layer.options.real("moving_average_fraction"));
+        eps_ = layer.options.real32("eps");
+        fraction_ = layer.options.real32("moving_average_fraction");
         const auto channels = static_cast<size_t>(layer.shape()[1]);
         mean_.assign(channels, 0.0F);
         variance_.assign(channels, 0.0F);
@@ -194,21 +194,19 @@ Statistics statistics_of(const Layer& layer) {
                            : (word == "running" ? Statistics::running : Statistics::none);
 }
 
-class BN final : public Kernel {
+class BN final : public BottomKernel {
    public:
     void reshape(Layer& layer) override {
         statistics_ = statistics_of(layer);
         // Only PSPNet's has running statistics to add to.
         keeps_count_ = layer.params.size() > 2;
-        eps_ = static_cast<float>(layer.options.real("eps"));
-        momentum_ = static_cast<float>(layer.options.real("momentum"));
+        eps_ = layer.options.real32("eps");
+        momentum_ = layer.options.real32("momentum");
         const auto channels = static_cast<size_t>(layer.shape()[1]);
         mean_.assign(channels, 0.0F);
         variance_.assign(channels, 1.0F);
         ready_ = false;
     }
-
-    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
 
     bool is_affine(const Layer& layer) const override {
         return statistics_of(layer) != Statistics::batch && layer.tops.size() == 1;

@@ -152,7 +152,7 @@ void Pieces::cut(const Tensor& whole, const std::vector<Tensor*>& parts) {
 }
 
 // Bottoms one after the other along an axis (Caffe: concat_layer.cpp).
-class Concat final : public Kernel {
+class Concat final : public LinearKernel {
    public:
     std::optional<Strided> moves(const Layer& layer, const Blob& top) const override {
         if (layer.bottoms.size() > 1) return std::nullopt;
@@ -177,7 +177,6 @@ class Concat final : public Kernel {
     void forward(Layer& layer) override {
         if (!one()) pieces_.join(data_, layer.tops[0]->data);
     }
-    bool looks_back(const Layer&, Role, size_t) const override { return false; }
     void backward(Layer& layer) override {
         if (!one()) pieces_.cut(layer.tops[0]->diff, diff_);
     }
@@ -190,7 +189,7 @@ class Concat final : public Kernel {
 };
 
 // A blob cut into tops along an axis (Caffe: slice_layer.cpp).
-class Slice final : public Kernel {
+class Slice final : public LinearKernel {
    public:
     std::optional<Strided> moves(const Layer& layer, const Blob& top) const override {
         const Shape &whole = layer.shape(), &part = top.shape();
@@ -223,7 +222,6 @@ class Slice final : public Kernel {
     void forward(Layer& layer) override {
         if (!one()) pieces_.cut(layer.bottoms[0]->data, data_);
     }
-    bool looks_back(const Layer&, Role, size_t) const override { return false; }
     void backward(Layer& layer) override {
         if (!one() && layer.propagate[0]) pieces_.join(diff_, layer.bottoms[0]->diff);
     }

@@ -21,11 +21,11 @@ SN_KERNEL void drop_values(const T* x, T* y, int64_t begin, int64_t end, Random:
     }
 }
 
-class Dropout final : public Kernel {
+class Dropout final : public LinearKernel {
    public:
     void reshape(Layer& layer) override {
         train_ = layer.options.flag("train");
-        scale_ = static_cast<float>(layer.options.real("scale"));
+        scale_ = layer.options.real32("scale");
         bound_ = static_cast<uint64_t>(layer.options.real("ratio") * 0x1p40);
     }
 
@@ -39,7 +39,6 @@ class Dropout final : public Kernel {
         }
     }
 
-    bool looks_back(const Layer&, Role, size_t) const override { return false; }
     bool leaves_signs(const Layer&) const override { return true; }
 
     void backward(Layer& layer) override {
@@ -62,12 +61,9 @@ class Dropout final : public Kernel {
             using T = decltype(type);
             const T* x = values_of<T>(source);
             T* y = values_of<T>(target);
-            parallel(
-                values(desc),
-                [=](int64_t begin, int64_t end) {
-                    drop_values(x, y, begin, end, draw_, bound_, scale_);
-                },
-                4);
+            parallel(values(desc), 4, [=](int64_t begin, int64_t end) {
+                drop_values(x, y, begin, end, draw_, bound_, scale_);
+            });
         });
     }
 
@@ -78,11 +74,11 @@ class Dropout final : public Kernel {
 };
 
 // Drops whole channels of an image in TRAIN and scales the rest (ENet: spatial_dropout_layer.cpp).
-class SpatialDropout final : public Kernel {
+class SpatialDropout final : public LinearKernel {
    public:
     void reshape(Layer& layer) override {
         train_ = layer.options.flag("train");
-        scale_ = static_cast<float>(layer.options.real("scale"));
+        scale_ = layer.options.real32("scale");
         bound_ = static_cast<uint64_t>(layer.options.real("ratio") * 0x1p40);
         const Shape& in = layer.shape();
         planes_ = in[0] * in[1];
@@ -96,7 +92,6 @@ class SpatialDropout final : public Kernel {
         pass(from, layer.top());
     }
 
-    bool looks_back(const Layer&, Role, size_t) const override { return false; }
     bool leaves_signs(const Layer&) const override { return true; }
 
     void backward(Layer& layer) override {
@@ -117,16 +112,11 @@ class SpatialDropout final : public Kernel {
         const bool drops = train_;
         const float scale = scale_;
         const int64_t area = area_;
-        parallel(
-            planes_,
-            [=](int64_t begin, int64_t end) {
-                for (int64_t p = begin; p < end; ++p) {
-                    const bool kept = !drops || draw.bits(static_cast<uint64_t>(p)) >> 24 >= bound;
-                    const float by = kept ? scale : 0.0F;
-                    for (int64_t i = p * area; i < (p + 1) * area; ++i) to[i] = from[i] * by;
-                }
-            },
-            area);
+        parallel_each(planes_, area, [=](int64_t p) {
+            const bool kept = !drops || draw.bits(static_cast<uint64_t>(p)) >> 24 >= bound;
+            const float by = kept ? scale : 0.0F;
+            for (int64_t i = p * area; i < (p + 1) * area; ++i) to[i] = from[i] * by;
+        });
     }
 
     bool train_ = false;

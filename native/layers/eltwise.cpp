@@ -20,9 +20,7 @@ class Eltwise final : public Kernel {
         operation_ =
             name == "prod" ? Operation::prod : (name == "sum" ? Operation::sum : Operation::max);
         stable_ = layer.options.flag("stable_prod_grad");
-        coefficients_.clear();
-        for (double c : layer.options.reals("coeff"))
-            coefficients_.push_back(static_cast<float>(c));
+        coefficients_ = layer.options.reals32("coeff");
         if (const Layer* relu = layer.fused_relu) slope_ = *relu->kernel->relu_slope(*relu);
     }
 
@@ -108,20 +106,20 @@ class Eltwise final : public Kernel {
         const T *const *all = x.data(), *a = x[0], *b = x[1];
         const size_t many = x.size();
         if (operation_ == Operation::prod && many == 2)
-            each(n, [=](int64_t i) { y[i] = a[i] * b[i]; });
+            parallel_each(n, [=](int64_t i) { y[i] = a[i] * b[i]; });
         else if (operation_ == Operation::prod)
-            each(n, [=](int64_t i) {
+            parallel_each(n, [=](int64_t i) {
                 float product = a[i] * b[i];
                 for (size_t k = 2; k < many; ++k) product *= all[k][i];
                 y[i] = product;
             });
         else if (many == 2)
-            each(n, [=](int64_t i) {
+            parallel_each(n, [=](int64_t i) {
                 const float p = a[i], q = b[i];
                 y[i] = p > q ? p : q;
             });
         else
-            each(n, [=](int64_t i) {
+            parallel_each(n, [=](int64_t i) {
                 const float most = all[largest(all, many, i)][i];
                 y[i] = most;
             });
@@ -138,18 +136,18 @@ class Eltwise final : public Kernel {
         const T* const* x = inputs.data();
         const size_t many = inputs.size();
         if (operation_ == Operation::max) {
-            each(n, [=](int64_t i) {
+            parallel_each(n, [=](int64_t i) {
                 dx[i] = largest(x, many, i) == which ? static_cast<float>(dy[i]) : 0.0F;
             });
         } else if (stable_) {
-            each(n, [=](int64_t i) {
+            parallel_each(n, [=](int64_t i) {
                 float product = 1;
                 for (size_t k = 0; k < many; ++k)
                     if (k != which) product *= x[k][i];
                 dx[i] = product * dy[i];
             });
         } else {
-            each(n, [=](int64_t i) {
+            parallel_each(n, [=](int64_t i) {
                 float product = x[0][i];
                 for (size_t k = 1; k < many; ++k) product *= x[k][i];
                 dx[i] = product / x[which][i] * dy[i];
@@ -176,13 +174,6 @@ class Eltwise final : public Kernel {
         return best;
     }
 
-    template <class F>
-    static void each(int64_t n, F step) {
-        parallel(n, [=](int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end; ++i) step(i);
-        });
-    }
-
     Operation operation_ = Operation::sum;
     bool stable_ = true;
     float slope_ = 0;
@@ -190,7 +181,7 @@ class Eltwise final : public Kernel {
 };
 
 // A scale for every channel times x, plus y (SENet: axpy_layer.cpp).
-class Axpy final : public Kernel {
+class Axpy final : public BottomKernel {
    public:
     void forward(Layer& layer) override {
         const Channels at = spread(layer);
@@ -201,8 +192,6 @@ class Axpy final : public Kernel {
         float* out = floats(top);
         each_value(at, [=](int64_t i, float a) { out[i] = a * x[i] + y[i]; });
     }
-
-    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
 
     void backward(Layer& layer) override {
         const Channels at = spread(layer);
@@ -232,22 +221,16 @@ class Axpy final : public Kernel {
 
     template <class F>
     void each_value(const Channels& at, F step) const {
-        parallel(
-            at.rows(),
-            [&](int64_t begin, int64_t end) {
-                for (int64_t row = begin; row < end; ++row) {
-                    const float* scale = scales_.data() + row * at.block;
-                    const int64_t first = row * at.row_size();
-                    if (at.block == 1) {
-                        for (int64_t i = 0; i < at.inner; ++i) step(first + i, scale[0]);
-                        continue;
-                    }
-                    for (int64_t i = 0; i < at.inner; ++i)
-                        for (int64_t b = 0; b < at.block; ++b)
-                            step(first + i * at.block + b, scale[b]);
-                }
-            },
-            at.row_size());
+        parallel_each(at.rows(), at.row_size(), [&](int64_t row) {
+            const float* scale = scales_.data() + row * at.block;
+            const int64_t first = row * at.row_size();
+            if (at.block == 1) {
+                for (int64_t i = 0; i < at.inner; ++i) step(first + i, scale[0]);
+                return;
+            }
+            for (int64_t i = 0; i < at.inner; ++i)
+                for (int64_t b = 0; b < at.block; ++b) step(first + i * at.block + b, scale[b]);
+        });
     }
 
     void sum(Layer& layer, const Channels& at, const float* dy) {
@@ -255,22 +238,17 @@ class Axpy final : public Kernel {
         const float* x = floats(source);
         float* out = layer.bottom_diff(0);
         sums_.assign(static_cast<size_t>(at.rows() * at.block), 0);
-        parallel(
-            at.rows(),
-            [&](int64_t begin, int64_t end) {
-                for (int64_t row = begin; row < end; ++row) {
-                    double* total = sums_.data() + row * at.block;
-                    const int64_t first = row * at.row_size();
-                    for (int64_t i = 0; i < at.inner; ++i)
-                        for (int64_t b = 0; b < at.block; ++b) {
-                            const int64_t k = first + i * at.block + b;
-                            total[b] += static_cast<double>(dy[k] * x[k]);
-                        }
-                    float* to = out + row / at.groups * at.channels + row % at.groups * at.block;
-                    for (int64_t b = 0; b < at.real(row); ++b) to[b] = static_cast<float>(total[b]);
+        parallel_each(at.rows(), at.row_size(), [&](int64_t row) {
+            double* total = sums_.data() + row * at.block;
+            const int64_t first = row * at.row_size();
+            for (int64_t i = 0; i < at.inner; ++i)
+                for (int64_t b = 0; b < at.block; ++b) {
+                    const int64_t k = first + i * at.block + b;
+                    total[b] += static_cast<double>(dy[k] * x[k]);
                 }
-            },
-            at.row_size());
+            float* to = out + row / at.groups * at.channels + row % at.groups * at.block;
+            for (int64_t b = 0; b < at.real(row); ++b) to[b] = static_cast<float>(total[b]);
+        });
     }
 
     std::vector<float> scales_;
@@ -278,10 +256,9 @@ class Axpy final : public Kernel {
 };
 
 // One value divided by another.
-class Div final : public Kernel {
+class Div final : public BottomKernel {
    public:
     bool only_reads() const override { return true; }
-    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
 
     void reshape(Layer& layer) override { spread_.reshape(layer); }
 

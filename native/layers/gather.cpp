@@ -8,7 +8,7 @@ namespace sn {
 
 namespace {
 // The values at given places of an axis.
-class Gather final : public Kernel {
+class Gather final : public LinearKernel {
    public:
     bool only_reads() const override { return true; }
 
@@ -26,17 +26,10 @@ class Gather final : public Kernel {
         float* y = layer.top();
         const int64_t *index = index_.data(), size = size_, inner = inner_;
         const auto many = static_cast<int64_t>(index_.size());
-        parallel(
-            outer_ * many,
-            [=](int64_t begin, int64_t end) {
-                for (int64_t r = begin; r < end; ++r)
-                    std::copy_n(x + (r / many * size + index[r % many]) * inner, inner,
-                                y + r * inner);
-            },
-            inner_);
+        parallel_each(outer_ * many, inner_, [=](int64_t r) {
+            std::copy_n(x + (r / many * size + index[r % many]) * inner, inner, y + r * inner);
+        });
     }
-
-    bool looks_back(const Layer&, Role, size_t) const override { return false; }
 
     void backward(Layer& layer) override {
         if (!layer.propagate[0]) return;
@@ -44,16 +37,13 @@ class Gather final : public Kernel {
         float* dx = layer.bottom_diff();
         const int64_t *index = index_.data(), size = size_, inner = inner_;
         const auto many = static_cast<int64_t>(index_.size());
-        parallel(
-            outer_,
-            [=](int64_t begin, int64_t end) {
-                std::fill(dx + begin * size * inner, dx + end * size * inner, 0.0F);
-                for (int64_t r = begin * many; r < end * many; ++r) {
-                    float* to = dx + (r / many * size + index[r % many]) * inner;
-                    for (int64_t i = 0; i < inner; ++i) to[i] += dy[r * inner + i];
-                }
-            },
-            inner_ * many);
+        parallel(outer_, inner_ * many, [=](int64_t begin, int64_t end) {
+            std::fill(dx + begin * size * inner, dx + end * size * inner, 0.0F);
+            for (int64_t r = begin * many; r < end * many; ++r) {
+                float* to = dx + (r / many * size + index[r % many]) * inner;
+                for (int64_t i = 0; i < inner; ++i) to[i] += dy[r * inner + i];
+            }
+        });
     }
 
    private:
@@ -62,7 +52,7 @@ class Gather final : public Kernel {
 };
 
 // Values at places that another blob holds for each record.
-class BatchGather final : public Kernel {
+class BatchGather final : public LinearKernel {
    public:
     void reshape(Layer& layer) override {
         const Shape& shape = layer.shape();
@@ -79,17 +69,10 @@ class BatchGather final : public Kernel {
         find(layer);
         const float* x = layer.bottom();
         float* y = layer.top();
-        parallel(
-            static_cast<int64_t>(picked_.size()),
-            [=](int64_t begin, int64_t end) {
-                for (int64_t n = begin; n < end; ++n)
-                    std::copy_n(x + picked_[static_cast<size_t>(n)] * inner_, inner_,
-                                y + n * inner_);
-            },
-            inner_);
+        parallel_each(static_cast<int64_t>(picked_.size()), inner_, [=](int64_t n) {
+            std::copy_n(x + picked_[static_cast<size_t>(n)] * inner_, inner_, y + n * inner_);
+        });
     }
-
-    bool looks_back(const Layer&, Role, size_t) const override { return false; }
 
     void backward(Layer& layer) override {
         refuse_gradient_of(layer, 1, "places");
@@ -97,16 +80,13 @@ class BatchGather final : public Kernel {
         const float* dy = layer.top_diff();
         float* dx = layer.bottom_diff();
         clear(dx, layer.bottoms[0]->count());
-        parallel(
-            outer_,
-            [=](int64_t begin, int64_t end) {
-                for (int64_t n = begin * each_; n < end * each_; ++n) {
-                    const int64_t row = picked_[static_cast<size_t>(n)];
-                    if (row < 0) continue;
-                    for (int64_t i = 0; i < inner_; ++i) dx[row * inner_ + i] += dy[n * inner_ + i];
-                }
-            },
-            each_ * inner_);
+        parallel(outer_, each_ * inner_, [=](int64_t begin, int64_t end) {
+            for (int64_t n = begin * each_; n < end * each_; ++n) {
+                const int64_t row = picked_[static_cast<size_t>(n)];
+                if (row < 0) continue;
+                for (int64_t i = 0; i < inner_; ++i) dx[row * inner_ + i] += dy[n * inner_ + i];
+            }
+        });
     }
 
    private:
@@ -127,7 +107,7 @@ class BatchGather final : public Kernel {
 };
 
 // Items picked by their numbers (Caffe: batch_reindex_layer.cpp).
-class BatchReindex final : public Kernel {
+class BatchReindex final : public LinearKernel {
    public:
     void reshape(Layer& layer) override {
         num_ = layer.options.integer("num");
@@ -142,16 +122,10 @@ class BatchReindex final : public Kernel {
         const float* x = layer.bottom();
         float* y = layer.top();
         const int64_t inner = inner_;
-        parallel(
-            static_cast<int64_t>(picked_.size()),
-            [=](int64_t begin, int64_t end) {
-                for (int64_t n = begin; n < end; ++n)
-                    std::copy_n(x + picked_[static_cast<size_t>(n)] * inner, inner, y + n * inner);
-            },
-            inner_);
+        parallel_each(static_cast<int64_t>(picked_.size()), inner_, [=](int64_t n) {
+            std::copy_n(x + picked_[static_cast<size_t>(n)] * inner, inner, y + n * inner);
+        });
     }
-
-    bool looks_back(const Layer&, Role, size_t) const override { return false; }
 
     // Threads share an item's values out, so that no two add to the same one.
     void backward(Layer& layer) override {
@@ -160,17 +134,14 @@ class BatchReindex final : public Kernel {
         const float* dy = layer.top_diff();
         float* dx = layer.bottom_diff();
         clear(dx, layer.bottoms[0]->count());
-        parallel(
-            inner_,
-            [&](int64_t begin, int64_t end) {
-                for (size_t n = 0; n < picked_.size(); ++n) {
-                    if (picked_[n] < 0) continue;
-                    const float* from = dy + static_cast<int64_t>(n) * inner_;
-                    float* to = dx + picked_[n] * inner_;
-                    for (int64_t i = begin; i < end; ++i) to[i] += from[i];
-                }
-            },
-            static_cast<int64_t>(picked_.size()));
+        parallel(inner_, static_cast<int64_t>(picked_.size()), [&](int64_t begin, int64_t end) {
+            for (size_t n = 0; n < picked_.size(); ++n) {
+                if (picked_[n] < 0) continue;
+                const float* from = dy + static_cast<int64_t>(n) * inner_;
+                float* to = dx + picked_[n] * inner_;
+                for (int64_t i = begin; i < end; ++i) to[i] += from[i];
+            }
+        });
     }
 
    private:
@@ -189,7 +160,7 @@ class BatchReindex final : public Kernel {
 };
 
 // A row of a table for every index (Caffe: embed_layer.cpp).
-class Embed final : public Kernel {
+class Embed final : public LinearKernel {
    public:
     void reshape(Layer& layer) override {
         rows_ = layer.options.integer("input_dim");
@@ -203,20 +174,13 @@ class Embed final : public Kernel {
         const float *table = layer.param(0), *bias = bias_ ? layer.param(1) : nullptr;
         float* y = layer.top();
         const int64_t width = width_;
-        parallel(
-            items(),
-            [=](int64_t begin, int64_t end) {
-                for (int64_t n = begin; n < end; ++n) {
-                    const float* row = table + picked_[static_cast<size_t>(n)] * width;
-                    float* out = y + n * width;
-                    std::copy_n(row, width, out);
-                    for (int64_t i = 0; bias && i < width; ++i) out[i] += bias[i];
-                }
-            },
-            width_);
+        parallel_each(items(), width_, [=](int64_t n) {
+            const float* row = table + picked_[static_cast<size_t>(n)] * width;
+            float* out = y + n * width;
+            std::copy_n(row, width, out);
+            for (int64_t i = 0; bias && i < width; ++i) out[i] += bias[i];
+        });
     }
-
-    bool looks_back(const Layer&, Role, size_t) const override { return false; }
 
     void backward(Layer& layer) override {
         refuse_gradient_of(layer, 0, "indices");
@@ -241,16 +205,13 @@ class Embed final : public Kernel {
 
     // Threads share the columns out, so that no two add to the same value.
     void add_rows(const float* dy, float* sums) const {
-        parallel(
-            width_,
-            [&](int64_t begin, int64_t end) {
-                for (size_t n = 0; n < picked_.size(); ++n) {
-                    const float* from = dy + static_cast<int64_t>(n) * width_;
-                    float* to = sums + picked_[n] * width_;
-                    for (int64_t i = begin; i < end; ++i) to[i] += from[i];
-                }
-            },
-            items());
+        parallel(width_, items(), [&](int64_t begin, int64_t end) {
+            for (size_t n = 0; n < picked_.size(); ++n) {
+                const float* from = dy + static_cast<int64_t>(n) * width_;
+                float* to = sums + picked_[n] * width_;
+                for (int64_t i = begin; i < end; ++i) to[i] += from[i];
+            }
+        });
     }
 
     int64_t rows_ = 0, width_ = 0;
@@ -260,7 +221,7 @@ class Embed final : public Kernel {
 
 // The items that a selector marks; how many is known only now, so the tops change their shape
 // in the forward pass (Caffe: filter_layer.cpp).
-class Filter final : public Kernel {
+class Filter final : public LinearKernel {
    public:
     void reshape(Layer& layer) override {
         const int64_t num = layer.options.integer("num");
@@ -287,8 +248,6 @@ class Filter final : public Kernel {
         }
     }
 
-    bool looks_back(const Layer&, Role, size_t) const override { return false; }
-
     void backward(Layer& layer) override {
         refuse_gradient_of(layer, layer.tops.size(), "selector");
         for (size_t t = 0; t < layer.tops.size(); ++t) {
@@ -307,12 +266,8 @@ class Filter final : public Kernel {
    private:
     template <class F>
     void each(int64_t inner, F copy) const {
-        parallel(
-            static_cast<int64_t>(kept_.size()),
-            [&](int64_t begin, int64_t end) {
-                for (int64_t n = begin; n < end; ++n) copy(kept_[static_cast<size_t>(n)], n);
-            },
-            inner);
+        parallel_each(static_cast<int64_t>(kept_.size()), inner,
+                      [&](int64_t n) { copy(kept_[static_cast<size_t>(n)], n); });
     }
 
     int64_t num_ = 0;

@@ -98,26 +98,22 @@ template <class T>
 void run(const Channels& view, const T* from, float step, float* to) {
     const int64_t strip = strip_of<T>(view), strips = (view.block + strip - 1) / strip;
     const float share = step / static_cast<float>(view.inner);
-    parallel(
-        view.rows() * strips,
-        [=](int64_t begin, int64_t end) __attribute__((always_inline)) {
-            for (int64_t item = begin; item < end; ++item) {
-                const int64_t row = item / strips, first = item % strips * strip;
-                const T* image = from + row * view.row_size();
-                float* means =
-                    to + row / view.groups * view.channels + row % view.groups * view.block;
-                if (view.block == 1) {
-                    *means = share * add_row(image, view.inner);
-                    continue;
-                }
-                float sums[most<T>] = {};
-                const int64_t width = std::min(strip, view.block - first);
-                add_up(image + first, view.inner, view.block, width, sums);
-                const int64_t real = std::min(width, view.real(row) - first);
-                for (int64_t c = 0; c < real; ++c) means[first + c] = share * sums[c];
-            }
-        },
-        view.inner * std::min(strip, view.block));
+    parallel_each(view.rows() * strips, view.inner * std::min(strip, view.block),
+                  [=](int64_t item) __attribute__((always_inline)) {
+                      const int64_t row = item / strips, first = item % strips * strip;
+                      const T* image = from + row * view.row_size();
+                      float* means =
+                          to + row / view.groups * view.channels + row % view.groups * view.block;
+                      if (view.block == 1) {
+                          *means = share * add_row(image, view.inner);
+                          return;
+                      }
+                      float sums[most<T>] = {};
+                      const int64_t width = std::min(strip, view.block - first);
+                      add_up(image + first, view.inner, view.block, width, sums);
+                      const int64_t real = std::min(width, view.real(row) - first);
+                      for (int64_t c = 0; c < real; ++c) means[first + c] = share * sums[c];
+                  });
 }
 }  // namespace global_mean
 

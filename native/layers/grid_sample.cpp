@@ -122,20 +122,13 @@ class GridSample final : public Kernel {
         const float *x = layer.bottom(), *grid = layer.bottom(1);
         float* y = layer.top();
         const int64_t taps = columns.taps();
-        parallel(
-            records_ * pixels_,
-            [&](int64_t begin, int64_t end) {
-                for (int64_t at = begin; at < end; ++at) {
-                    const Mixture across = columns.at(grid[2 * at]),
-                                  down = rows.at(grid[2 * at + 1]);
-                    const int64_t first = at / pixels_ * channels_;
-                    for (int64_t c = 0; c < channels_; ++c)
-                        y[(first + c) * pixels_ + at % pixels_] =
-                            mixed(x + (first + c) * high_ * wide_, across.share, down.share, across,
-                                  down, taps);
-                }
-            },
-            channels_ * taps * taps + 16);
+        parallel_each(records_ * pixels_, channels_ * taps * taps + 16, [&](int64_t at) {
+            const Mixture across = columns.at(grid[2 * at]), down = rows.at(grid[2 * at + 1]);
+            const int64_t first = at / pixels_ * channels_;
+            for (int64_t c = 0; c < channels_; ++c)
+                y[(first + c) * pixels_ + at % pixels_] = mixed(
+                    x + (first + c) * high_ * wide_, across.share, down.share, across, down, taps);
+        });
     }
 
     bool looks_back(const Layer& layer, Role role, size_t i) const override {
@@ -166,49 +159,36 @@ class GridSample final : public Kernel {
     void to_image(Layer& layer, const Axis& rows, const Axis& columns, int64_t taps) const {
         const float *dy = layer.top_diff(), *grid = layer.bottom(1);
         float* dx = layer.bottom_diff();
-        parallel(
-            records_ * channels_,
-            [&](int64_t begin, int64_t end) {
-                for (int64_t plane = begin; plane < end; ++plane) {
-                    float* image = dx + plane * high_ * wide_;
-                    std::fill_n(image, high_ * wide_, 0.0F);
-                    for (int64_t i = 0; i < pixels_; ++i) {
-                        const float* place = grid + (plane / channels_ * pixels_ + i) * 2;
-                        const Mixture across = columns.at(place[0]), down = rows.at(place[1]);
-                        const float given = dy[plane * pixels_ + i];
-                        for (int64_t k = 0; k < taps; ++k)
-                            for (int64_t m = 0; m < taps; ++m)
-                                image[down.line[k] * wide_ + across.line[m]] +=
-                                    given * down.share[k] * across.share[m];
-                    }
-                }
-            },
-            pixels_ * (taps * taps + 16));
+        parallel_each(records_ * channels_, pixels_ * (taps * taps + 16), [&](int64_t plane) {
+            float* image = dx + plane * high_ * wide_;
+            std::fill_n(image, high_ * wide_, 0.0F);
+            for (int64_t i = 0; i < pixels_; ++i) {
+                const float* place = grid + (plane / channels_ * pixels_ + i) * 2;
+                const Mixture across = columns.at(place[0]), down = rows.at(place[1]);
+                const float given = dy[plane * pixels_ + i];
+                for (int64_t k = 0; k < taps; ++k)
+                    for (int64_t m = 0; m < taps; ++m)
+                        image[down.line[k] * wide_ + across.line[m]] +=
+                            given * down.share[k] * across.share[m];
+            }
+        });
     }
 
     void to_grid(Layer& layer, const Axis& rows, const Axis& columns, int64_t taps) const {
         const float *dy = layer.top_diff(), *grid = layer.bottom(1), *x = layer.bottom();
         float* dg = layer.bottom_diff(1);
-        parallel(
-            records_ * pixels_,
-            [&](int64_t begin, int64_t end) {
-                for (int64_t at = begin; at < end; ++at) {
-                    const Mixture across = columns.at(grid[2 * at]),
-                                  down = rows.at(grid[2 * at + 1]);
-                    const int64_t first = at / pixels_ * channels_;
-                    float sums[2] = {0, 0};
-                    for (int64_t c = 0; c < channels_; ++c) {
-                        const float* image = x + (first + c) * high_ * wide_;
-                        const float given = dy[(first + c) * pixels_ + at % pixels_];
-                        sums[0] +=
-                            given * mixed(image, across.slope, down.share, across, down, taps);
-                        sums[1] +=
-                            given * mixed(image, across.share, down.slope, across, down, taps);
-                    }
-                    dg[2 * at] = sums[0], dg[2 * at + 1] = sums[1];
-                }
-            },
-            2 * channels_ * taps * taps + 16);
+        parallel_each(records_ * pixels_, 2 * channels_ * taps * taps + 16, [&](int64_t at) {
+            const Mixture across = columns.at(grid[2 * at]), down = rows.at(grid[2 * at + 1]);
+            const int64_t first = at / pixels_ * channels_;
+            float sums[2] = {0, 0};
+            for (int64_t c = 0; c < channels_; ++c) {
+                const float* image = x + (first + c) * high_ * wide_;
+                const float given = dy[(first + c) * pixels_ + at % pixels_];
+                sums[0] += given * mixed(image, across.slope, down.share, across, down, taps);
+                sums[1] += given * mixed(image, across.share, down.slope, across, down, taps);
+            }
+            dg[2 * at] = sums[0], dg[2 * at + 1] = sums[1];
+        });
     }
 
     int64_t records_ = 0, channels_ = 0, high_ = 0, wide_ = 0, pixels_ = 0;

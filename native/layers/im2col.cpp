@@ -7,7 +7,7 @@
 namespace sn {
 
 namespace {
-class Im2col final : public Kernel {
+class Im2col final : public LinearKernel {
    public:
     void reshape(Layer& layer) override {
         const Options& options = layer.options;
@@ -31,8 +31,6 @@ class Im2col final : public Kernel {
             patches_.spread(x + n * patches_.inputs(),
                             y + n * patches_.rows() * patches_.columns());
     }
-
-    bool looks_back(const Layer&, Role, size_t) const override { return false; }
 
     void backward(Layer& layer) override {
         if (!layer.propagate[0]) return;

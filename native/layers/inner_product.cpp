@@ -122,12 +122,9 @@ class InnerProduct final : public Kernel {
         }
         if (bias_ && layer.learns[1]) {
             float* sums = layer.param_diff(1);
-            parallel(
-                outputs_,
-                [&](int64_t begin, int64_t end) {
-                    for (int64_t o = begin; o < end; o += 64) add_rows(dy, sums, o, end);
-                },
-                rows_);
+            parallel(outputs_, rows_, [&](int64_t begin, int64_t end) {
+                for (int64_t o = begin; o < end; o += 64) add_rows(dy, sums, o, end);
+            });
         }
         if (!layer.propagate[0] || narrow_) return;
         if (turned_data_)
@@ -149,19 +146,14 @@ class InnerProduct final : public Kernel {
     void normalize_rows(const Layer& layer) const {
         float* weights = layer.params[0]->data.edit();
         const int64_t width = inputs_;
-        parallel(
-            outputs_,
-            [=](int64_t begin, int64_t end) {
-                for (int64_t r = begin; r < end; ++r) {
-                    float* row = weights + r * width;
-                    double squares = 1e-6;
-                    for (int64_t i = 0; i < width; ++i)
-                        squares += static_cast<double>(row[i]) * static_cast<double>(row[i]);
-                    const auto by = static_cast<float>(1.0 / std::sqrt(squares));
-                    for (int64_t i = 0; i < width; ++i) row[i] *= by;
-                }
-            },
-            width * 3);
+        parallel_each(outputs_, width * 3, [=](int64_t r) {
+            float* row = weights + r * width;
+            double squares = 1e-6;
+            for (int64_t i = 0; i < width; ++i)
+                squares += static_cast<double>(row[i]) * static_cast<double>(row[i]);
+            const auto by = static_cast<float>(1.0 / std::sqrt(squares));
+            for (int64_t i = 0; i < width; ++i) row[i] *= by;
+        });
     }
 
     void make_products(const Layer& layer) {

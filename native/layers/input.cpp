@@ -42,7 +42,7 @@ class Input final : public Kernel {
 };
 
 // A learnable blob as a top (Caffe: parameter_layer.hpp).
-class Parameter final : public Kernel {
+class Parameter final : public LinearKernel {
    public:
     // A layer in place, maybe on a view of the top, would change the parameter: it gets a copy.
     void reshape(Layer& layer) override {
@@ -56,7 +56,6 @@ class Parameter final : public Kernel {
     void forward(Layer& layer) override {
         if (copies_) layer.tops[0]->data.copy(layer.params[0]->data);
     }
-    bool looks_back(const Layer&, Role, size_t) const override { return false; }
 
     void backward(Layer& layer) override {
         if (!layer.learns[0]) return;
@@ -70,16 +69,11 @@ class Parameter final : public Kernel {
 };
 
 // Reads blobs that no other layer reads (Caffe: silence_layer.cpp).
-class Silence final : public Kernel {
+class Silence final : public LinearKernel {
    public:
     void forward(Layer&) override {}
-    bool looks_back(const Layer&, Role, size_t) const override { return false; }
 
-    void backward(Layer& layer) override {
-        for (size_t i = 0; i < layer.bottoms.size(); ++i)
-            if (layer.propagate[i])
-                std::fill_n(layer.bottom_diff(i), layer.bottoms[i]->count(), 0.0F);
-    }
+    void backward(Layer& layer) override { layer.clear_bottom_diffs(0); }
 };
 }  // namespace
 

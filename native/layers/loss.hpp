@@ -75,18 +75,17 @@ inline double items(const Layer& layer) {
 // The sum of a loss's items, each multiplied by the weight of its record: items lie in the order of
 // bottom 0, whatever axes behind the records' they leave out.
 template <class F>
-double loss_sum(const Layer& layer, int64_t items, F&& term, int64_t cost = 1) {
+double loss_sum(const Layer& layer, int64_t items, int64_t cost, F&& term) {
     const Blob* given = layer.bottoms[0]->weights;
-    if (!given) return parallel_sum(items, term, cost);
+    if (!given) return parallel_sum(items, cost, term);
     const int64_t records = given->count();
     const auto axis = static_cast<int64_t>(given->shape().size()) - 1;
     const int64_t rows = count(layer.shape(), 0, static_cast<size_t>(axis)) * records;
     const int64_t each = rows > 0 ? std::max<int64_t>(1, items / rows) : 1;
     const float* weights = given->data.read();
-    return parallel_sum(
-        items,
-        [&](int64_t i) { return static_cast<double>(weights[i / each % records]) * term(i); },
-        cost);
+    return parallel_sum(items, cost, [&](int64_t i) {
+        return static_cast<double>(weights[i / each % records]) * term(i);
+    });
 }
 
 // The gradient of a bottom: slope(scale, i), where scale is the loss weight of an item.
@@ -95,12 +94,8 @@ void loss_gradient(const Layer& layer, size_t bottom, F&& slope, int64_t cost = 
     if (!layer.propagate[bottom]) return;
     const float scale = layer.top_diff()[0] / static_cast<float>(items(layer));
     float* dx = layer.bottom_diff(bottom);
-    parallel(
-        layer.bottoms[bottom]->count(),
-        [=](int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end; ++i) dx[i] = slope(scale, i);
-        },
-        cost);
+    parallel_each(layer.bottoms[bottom]->count(), cost,
+                  [=](int64_t i) { dx[i] = slope(scale, i); });
 }
 
 // Gradients of a loss of a - b: for bottom 1 the opposite of bottom 0's.

@@ -10,12 +10,12 @@ namespace sn {
 
 namespace {
 // Pairs drawn together or pushed apart (Caffe: contrastive_loss_layer.cpp).
-class ContrastiveLoss final : public Kernel {
+class ContrastiveLoss final : public BottomKernel {
    public:
     void reshape(Layer& layer) override {
         num_ = layer.options.integer("num");
         channels_ = layer.options.integer("channels");
-        margin_ = static_cast<float>(layer.options.real("margin"));
+        margin_ = layer.options.real32("margin");
         legacy_ = layer.options.flag("legacy_version");
         factors_.assign(static_cast<size_t>(num_), 0);
     }
@@ -23,20 +23,15 @@ class ContrastiveLoss final : public Kernel {
     void forward(Layer& layer) override {
         check(layer);
         const float *a = layer.bottom(0), *b = layer.bottom(1), *same = layer.bottom(2);
-        const double sum = loss_sum(
-            layer, num_,
-            [&](int64_t i) {
-                const float squared = distance2(a, b, i);
-                if (alike(same[i])) return static_cast<double>(squared);
-                const float short_of = margin_ - (legacy_ ? squared : std::sqrt(squared));
-                const auto lack = static_cast<double>(short_of < 0 ? 0.0F : short_of);
-                return legacy_ ? lack : lack * lack;
-            },
-            channels_ * 2);
+        const double sum = loss_sum(layer, num_, channels_ * 2, [&](int64_t i) {
+            const float squared = distance2(a, b, i);
+            if (alike(same[i])) return static_cast<double>(squared);
+            const float short_of = margin_ - (legacy_ ? squared : std::sqrt(squared));
+            const auto lack = static_cast<double>(short_of < 0 ? 0.0F : short_of);
+            return legacy_ ? lack : lack * lack;
+        });
         set_loss(layer, sum / items(layer) / 2);
     }
-
-    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
 
     void backward(Layer& layer) override {
         check(layer);
@@ -47,7 +42,7 @@ class ContrastiveLoss final : public Kernel {
         difference_gradients(layer, [=](float scale, int64_t k) {
             return scale * factors[k / channels] * (a[k] - b[k]);
         });
-        if (layer.propagate[2]) std::fill_n(layer.bottom_diff(2), layer.bottoms[2]->count(), 0.0F);
+        layer.clear_bottom_diffs(2);
     }
 
    private:
@@ -78,14 +73,9 @@ class ContrastiveLoss final : public Kernel {
     }
 
     void find_factors(const float* a, const float* b, const float* same) {
-        parallel(
-            num_,
-            [&](int64_t begin, int64_t end) {
-                for (int64_t i = begin; i < end; ++i)
-                    factors_[static_cast<size_t>(i)] =
-                        alike(same[i]) ? 1.0F : factor(distance2(a, b, i));
-            },
-            channels_ * 2);
+        parallel_each(num_, channels_ * 2, [&](int64_t i) {
+            factors_[static_cast<size_t>(i)] = alike(same[i]) ? 1.0F : factor(distance2(a, b, i));
+        });
     }
 
     int64_t num_ = 0, channels_ = 0;
@@ -95,18 +85,16 @@ class ContrastiveLoss final : public Kernel {
 };
 
 // Half the mean squared distance (Caffe: euclidean_loss_layer.cpp).
-class EuclideanLoss final : public Kernel {
+class EuclideanLoss final : public BottomKernel {
    public:
     void forward(Layer& layer) override {
         const float *a = layer.bottom(0), *b = layer.bottom(1);
-        const double sum = loss_sum(layer, layer.bottoms[0]->count(), [=](int64_t i) {
+        const double sum = loss_sum(layer, layer.bottoms[0]->count(), 1, [=](int64_t i) {
             const auto d = static_cast<double>(a[i] - b[i]);
             return d * d;
         });
         set_loss(layer, sum / items(layer) / 2);
     }
-
-    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
 
     void backward(Layer& layer) override {
         const float *a = layer.bottom(0), *b = layer.bottom(1);
@@ -115,7 +103,7 @@ class EuclideanLoss final : public Kernel {
 };
 
 // The margin loss, one against all (Caffe: hinge_loss_layer.cpp).
-class HingeLoss final : public Kernel {
+class HingeLoss final : public BottomKernel {
    public:
     void reshape(Layer& layer) override {
         channels_ = layer.options.integer("channels");
@@ -127,17 +115,12 @@ class HingeLoss final : public Kernel {
     void forward(Layer& layer) override {
         labels_.read(layer);
         const float* x = layer.bottom();
-        const double sum = loss_sum(
-            layer, count_,
-            [&](int64_t k) {
-                const auto margin = static_cast<double>(this->margin(x, k));
-                return squared_ ? margin * margin : margin;
-            },
-            4);
+        const double sum = loss_sum(layer, count_, 4, [&](int64_t k) {
+            const auto margin = static_cast<double>(this->margin(x, k));
+            return squared_ ? margin * margin : margin;
+        });
         set_loss(layer, sum / items(layer));
     }
-
-    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
 
     void backward(Layer& layer) override {
         refuse_gradient_of(layer, 1, "labels");
@@ -164,7 +147,7 @@ class HingeLoss final : public Kernel {
 };
 
 // Cross entropy over given probabilities (Caffe: multinomial_logistic_loss_layer.cpp).
-class MultinomialLogisticLoss final : public Kernel {
+class MultinomialLogisticLoss final : public BottomKernel {
    public:
     void reshape(Layer& layer) override {
         num_ = layer.options.integer("num");
@@ -175,13 +158,11 @@ class MultinomialLogisticLoss final : public Kernel {
     void forward(Layer& layer) override {
         labels_.read(layer);
         const float* p = layer.bottom();
-        const double sum = loss_sum(layer, num_, [&](int64_t i) {
+        const double sum = loss_sum(layer, num_, 1, [&](int64_t i) {
             return -std::log(static_cast<double>(at_least(p[i * channels_ + labels_[i]])));
         });
         set_loss(layer, sum / items(layer));
     }
-
-    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
 
     void backward(Layer& layer) override {
         refuse_gradient_of(layer, 1, "labels");
@@ -200,7 +181,7 @@ class MultinomialLogisticLoss final : public Kernel {
 };
 
 // Independent yes-or-no losses on logits (Caffe: sigmoid_cross_entropy_loss_layer.cpp).
-class SigmoidCrossEntropyLoss final : public Kernel {
+class SigmoidCrossEntropyLoss final : public BottomKernel {
    public:
     void reshape(Layer& layer) override {
         outer_ = layer.options.integer("outer");
@@ -214,20 +195,15 @@ class SigmoidCrossEntropyLoss final : public Kernel {
     void forward(Layer& layer) override {
         const float *x = layer.bottom(0), *target = layer.bottom(1);
         balance(target);
-        const double sum = loss_sum(
-            layer, outer_ * inner_,
-            [&](int64_t i) {
-                if (ignored(target[i])) return 0.0;
-                const float v = x[i], above = v >= 0 ? 1.0F : 0.0F;
-                return static_cast<double>(
-                    (std::log1p(fast_exp(-std::fabs(v))) - v * (target[i] - above)) *
-                    counted(target[i], i));
-            },
-            20);
+        const double sum = loss_sum(layer, outer_ * inner_, 20, [&](int64_t i) {
+            if (ignored(target[i])) return 0.0;
+            const float v = x[i], above = v >= 0 ? 1.0F : 0.0F;
+            return static_cast<double>(
+                (std::log1p(fast_exp(-std::fabs(v))) - v * (target[i] - above)) *
+                counted(target[i], i));
+        });
         set_loss(layer, sum / normalizer(layer, outer_, inner_, valid(target)));
     }
-
-    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
 
     void backward(Layer& layer) override {
         refuse_gradient_of(layer, 1, "targets");
@@ -237,15 +213,10 @@ class SigmoidCrossEntropyLoss final : public Kernel {
         const float scale = weight(layer) / static_cast<float>(by);
         float* dx = layer.bottom_diff(0);
         balance(target);
-        parallel(
-            outer_ * inner_,
-            [&](int64_t begin, int64_t end) {
-                for (int64_t i = begin; i < end; ++i) {
-                    const float d = (1.0F / (1.0F + fast_exp(-x[i])) - target[i]) * scale;
-                    dx[i] = ignored(target[i]) ? 0.0F : d * counted(target[i], i);
-                }
-            },
-            10);
+        parallel_each(outer_ * inner_, 10, [&](int64_t i) {
+            const float d = (1.0F / (1.0F + fast_exp(-x[i])) - target[i]) * scale;
+            dx[i] = ignored(target[i]) ? 0.0F : d * counted(target[i], i);
+        });
     }
 
    private:
@@ -301,16 +272,10 @@ class RecordWeights final : public Kernel {
         if (!layer.propagate[0]) return;
         const float *dy = layer.top_diff(), *weights = layer.bottom(1);
         float* dx = layer.bottom_diff();
-        parallel(
-            rows_,
-            [=](int64_t begin, int64_t end) {
-                for (int64_t row = begin; row < end; ++row) {
-                    const float weight = weights[row % records_];
-                    for (int64_t i = row * after_; i < (row + 1) * after_; ++i)
-                        dx[i] = weight * dy[i];
-                }
-            },
-            after_);
+        parallel_each(rows_, after_, [=](int64_t row) {
+            const float weight = weights[row % records_];
+            for (int64_t i = row * after_; i < (row + 1) * after_; ++i) dx[i] = weight * dy[i];
+        });
     }
 
    private:
@@ -323,7 +288,7 @@ class L1Loss final : public Kernel {
    public:
     void forward(Layer& layer) override {
         const float *a = layer.bottom(0), *b = layer.bottom(1);
-        const double sum = loss_sum(layer, layer.bottoms[0]->count(), [=](int64_t i) {
+        const double sum = loss_sum(layer, layer.bottoms[0]->count(), 1, [=](int64_t i) {
             return static_cast<double>(std::fabs(a[i] - b[i]));
         });
         set_loss(layer, sum / items(layer));

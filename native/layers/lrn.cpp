@@ -30,7 +30,7 @@ bool is_fast(const char* implementation) {
     return !std::strstr(implementation, "ref") && !std::strstr(implementation, "simple");
 }
 
-class LRN final : public Kernel {
+class LRN final : public BottomKernel {
    public:
     bool only_reads() const override { return true; }
 
@@ -39,11 +39,11 @@ class LRN final : public Kernel {
         const Shape& shape = layer.shape();
         num_ = shape[0], channels_ = shape[1], height_ = shape[2], width_ = shape[3];
         size_ = options.integer("local_size");
-        alpha_ = static_cast<float>(options.real("alpha"));
-        beta_ = static_cast<float>(options.real("beta"));
+        alpha_ = options.real32("alpha");
+        beta_ = options.real32("beta");
         across_ = options.text("norm_region") == "across_channels";
         // Caffe's k is for the region across channels alone.
-        k_ = across_ ? static_cast<float>(options.real("k")) : 1.0F;
+        k_ = across_ ? options.real32("k") : 1.0F;
         desc_ = {};
         workspace_ = {};
         weights_.clear();
@@ -62,8 +62,6 @@ class LRN final : public Kernel {
         if (workspace_) arguments.add(DNNL_ARG_WORKSPACE, workspace_);
         run(forward_, arguments);
     }
-
-    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
 
     void backward(Layer& layer) override {
         if (!layer.propagate[0]) return;
@@ -114,12 +112,7 @@ class LRN final : public Kernel {
     template <class F>
     void images(F&& body) const {
         const int64_t n = channels_ * height_ * width_;
-        parallel(
-            num_,
-            [&](int64_t begin, int64_t end) {
-                for (int64_t i = begin; i < end; ++i) body(i * n, n);
-            },
-            16 * n);
+        parallel_each(num_, 16 * n, [&](int64_t i) { body(i * n, n); });
     }
 
     void forward_plain(Layer& layer) {

@@ -9,7 +9,7 @@ namespace sn {
 
 namespace {
 // Long short-term memory over a sequence (Caffe: lstm_layer.cpp).
-class LSTM final : public Kernel {
+class LSTM final : public BottomKernel {
    public:
     void reshape(Layer& layer) override {
         walk_.reshape(layer, 4);
@@ -45,8 +45,6 @@ class LSTM final : public Kernel {
         if (part != Part::forward || !layer.twin) return {};
         return "at the same time as '" + layer.twin->name + "'";
     }
-
-    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
 
     void backward(Layer& layer) override {
         refuse_gradient_of(layer, 1, "sequence indicators");
@@ -110,7 +108,7 @@ class LSTM final : public Kernel {
 };
 
 // One step of an LSTM as a layer (Caffe: lstm_unit_layer.cpp).
-class LSTMUnit final : public Kernel {
+class LSTMUnit final : public BottomKernel {
    public:
     void reshape(Layer& layer) override {
         streams_ = layer.options.integer("streams");
@@ -124,8 +122,6 @@ class LSTMUnit final : public Kernel {
         lstm_forward(streams_, units_, layer.bottom(2), layer.bottom(0), layer.bottom(1),
                      gates_.data(), layer.top(0), squashed_.data(), layer.top(1));
     }
-
-    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
 
     void backward(Layer& layer) override {
         refuse_gradient_of(layer, 2, "sequence indicators");

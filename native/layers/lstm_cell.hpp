@@ -24,16 +24,13 @@ namespace sn {
 template <class F>
 void each_run(int64_t streams, int64_t units, F body) {
     if (units == 0) return;
-    parallel(
-        streams * units,
-        [=](int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end;) {
-                const int64_t n = i / units, stop = std::min(end, (n + 1) * units);
-                body(n, i - n * units, i, stop - i);
-                i = stop;
-            }
-        },
-        64);
+    parallel(streams * units, 64, [=](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end;) {
+            const int64_t n = i / units, stop = std::min(end, (n + 1) * units);
+            body(n, i - n * units, i, stop - i);
+            i = stop;
+        }
+    });
 }
 
 SN_KERNEL inline void lstm_forward_run(int64_t count, int64_t units, float cont,

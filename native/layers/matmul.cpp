@@ -13,7 +13,7 @@
 namespace sn {
 
 namespace {
-class MatMul final : public Kernel, public IsAttentionPart<AttentionPart::product> {
+class MatMul final : public BottomKernel, public IsAttentionPart<AttentionPart::product> {
    public:
     bool only_reads() const override { return true; }
     // Where it is the last product of an attention.
@@ -69,8 +69,6 @@ class MatMul final : public Kernel, public IsAttentionPart<AttentionPart::produc
             gemm(turned_a_, turned_b_, m_, n_, k_, 1, a + at(place_a_, i) * m_ * k_,
                  b + at(place_b_, i) * k_ * n_, 0, y + i * m_ * n_);
     }
-
-    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
 
     void backward(Layer& layer) override {
         const float *a = layer.bottom(0), *b = layer.bottom(1), *dy = layer.top_diff();

@@ -46,17 +46,16 @@ struct NarrowPool {
     void run(const T* from, T* to, int64_t images) const {
         const NarrowPool pool = *this;
         const int64_t wide = columns.size * channels;
-        parallel(
-            images * rows.outputs,
-            [=](int64_t begin, int64_t end) __attribute__((always_inline)) {
-                std::vector<Key> line(static_cast<size_t>(wide));
-                for (int64_t i = begin; i < end; ++i) {
-                    const int64_t image = i / pool.rows.outputs, y = i % pool.rows.outputs;
-                    pool.join_rows(from + image * pool.rows.size * wide, y, line.data());
-                    pool.join_columns(line.data(), to + i * pool.columns.outputs * pool.channels);
-                }
-            },
-            wide * rows.kernel);
+        parallel(images * rows.outputs, wide * rows.kernel,
+                 [=](int64_t begin, int64_t end) __attribute__((always_inline)) {
+                     std::vector<Key> line(static_cast<size_t>(wide));
+                     for (int64_t i = begin; i < end; ++i) {
+                         const int64_t image = i / pool.rows.outputs, y = i % pool.rows.outputs;
+                         pool.join_rows(from + image * pool.rows.size * wide, y, line.data());
+                         pool.join_columns(line.data(),
+                                           to + i * pool.columns.outputs * pool.channels);
+                     }
+                 });
     }
 
    private:

@@ -58,22 +58,17 @@ void Normaliser::run(Look&& look, Merge&& merge, Change&& change) {
         for (int64_t i = end; i-- > begin;) change(i);
     };
     if (view_.blocks % threads() == 0 || view_.blocks >= 4 * threads()) {
-        parallel(
-            view_.blocks,
-            [&](int64_t begin, int64_t end) {
-                for (int64_t block = begin; block < end; ++block) {
-                    all(look, block * each, (block + 1) * each);
-                    merge(block);
-                    back(block * each, (block + 1) * each);
-                }
-            },
-            each * cost);
+        parallel_each(view_.blocks, each * cost, [&](int64_t block) {
+            all(look, block * each, (block + 1) * each);
+            merge(block);
+            back(block * each, (block + 1) * each);
+        });
         return;
     }
     const int64_t items = view_.blocks * each;
-    parallel(items, [&](int64_t begin, int64_t end) { all(look, begin, end); }, cost);
+    parallel(items, cost, [&](int64_t begin, int64_t end) { all(look, begin, end); });
     for (int64_t block = 0; block < view_.blocks; ++block) merge(block);
-    parallel(items, back, cost);
+    parallel(items, cost, back);
 }
 
 // each(strip, first lane, whether the strip's lanes are values of one channel)

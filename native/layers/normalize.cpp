@@ -42,27 +42,21 @@ class LayerNorm final : public Kernel {
         float *y = layer.top(), *factors = factors_.data();
         const int64_t width = width_;
         const double eps = eps_;
-        parallel(
-            width ? rows_ : 0,
-            [=](int64_t begin, int64_t end) {
-                for (int64_t r = begin; r < end; ++r) {
-                    const float* from = x + r * width;
-                    const double sum =
-                        sum_up(width, [=](int64_t i) { return static_cast<double>(from[i]); });
-                    const double mean = sum / static_cast<double>(width);
-                    const double squares = sum_up(width, [=](int64_t i) {
-                        const double d = static_cast<double>(from[i]) - mean;
-                        return d * d;
-                    });
-                    const double variance = squares / static_cast<double>(width);
-                    const auto factor = static_cast<float>(1 / std::sqrt(variance + eps));
-                    const auto shift = static_cast<float>(mean);
-                    for (int64_t i = 0; i < width; ++i)
-                        y[r * width + i] = (from[i] - shift) * factor;
-                    factors[r] = factor;
-                }
-            },
-            width * 4);
+        parallel_each(width ? rows_ : 0, width * 4, [=](int64_t r) {
+            const float* from = x + r * width;
+            const double sum =
+                sum_up(width, [=](int64_t i) { return static_cast<double>(from[i]); });
+            const double mean = sum / static_cast<double>(width);
+            const double squares = sum_up(width, [=](int64_t i) {
+                const double d = static_cast<double>(from[i]) - mean;
+                return d * d;
+            });
+            const double variance = squares / static_cast<double>(width);
+            const auto factor = static_cast<float>(1 / std::sqrt(variance + eps));
+            const auto shift = static_cast<float>(mean);
+            for (int64_t i = 0; i < width; ++i) y[r * width + i] = (from[i] - shift) * factor;
+            factors[r] = factor;
+        });
     }
 
     bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::top; }
@@ -74,23 +68,18 @@ class LayerNorm final : public Kernel {
         float* dx = layer.bottom_diff();
         const float* factors = factors_.data();
         const int64_t width = width_;
-        parallel(
-            width ? rows_ : 0,
-            [=](int64_t begin, int64_t end) {
-                for (int64_t r = begin; r < end; ++r) {
-                    const float *at = y + r * width, *d = dy + r * width;
-                    double sum = 0, product = 0;
-                    for (int64_t i = 0; i < width; ++i) {
-                        sum += static_cast<double>(d[i]);
-                        product += static_cast<double>(d[i] * at[i]);
-                    }
-                    const auto mean = static_cast<float>(sum / static_cast<double>(width));
-                    const auto slope = static_cast<float>(product / static_cast<double>(width));
-                    for (int64_t i = 0; i < width; ++i)
-                        dx[r * width + i] = factors[r] * (d[i] - mean - at[i] * slope);
-                }
-            },
-            width * 4);
+        parallel_each(width ? rows_ : 0, width * 4, [=](int64_t r) {
+            const float *at = y + r * width, *d = dy + r * width;
+            double sum = 0, product = 0;
+            for (int64_t i = 0; i < width; ++i) {
+                sum += static_cast<double>(d[i]);
+                product += static_cast<double>(d[i] * at[i]);
+            }
+            const auto mean = static_cast<float>(sum / static_cast<double>(width));
+            const auto slope = static_cast<float>(product / static_cast<double>(width));
+            for (int64_t i = 0; i < width; ++i)
+                dx[r * width + i] = factors[r] * (d[i] - mean - at[i] * slope);
+        });
     }
 
    private:
@@ -122,7 +111,7 @@ class MVN final : public Kernel {
         rows_ = count(shape, 0, axis);
         size_ = count(shape, axis, 4);
         divides_ = options.flag("normalize_variance");
-        eps_ = static_cast<float>(options.real("eps"));
+        eps_ = options.real32("eps");
         mean_.assign(static_cast<size_t>(rows_), 0.0F);
         deviation_.assign(static_cast<size_t>(rows_), 1.0F);
     }
@@ -134,8 +123,9 @@ class MVN final : public Kernel {
     void forward(Layer& layer) override {
         const float* x = layer.bottom();
         float* y = layer.top();
-        each_row(
-            [&](int64_t r) { normalize(x + r * size_, y + r * size_, static_cast<size_t>(r)); });
+        parallel_each(rows_, 4 * size_, [&](int64_t r) {
+            normalize(x + r * size_, y + r * size_, static_cast<size_t>(r));
+        });
     }
 
     void backward(Layer& layer) override {
@@ -143,23 +133,13 @@ class MVN final : public Kernel {
         const float* x = divides_ ? layer.bottom() : nullptr;
         const float* dy = layer.top_diff();
         float* dx = layer.bottom_diff();
-        each_row([&](int64_t r) {
+        parallel_each(rows_, 4 * size_, [&](int64_t r) {
             const float* in = x ? x + r * size_ : nullptr;
             step_back(in, dy + r * size_, dx + r * size_, static_cast<size_t>(r));
         });
     }
 
    private:
-    template <class F>
-    void each_row(F&& body) const {
-        parallel(
-            rows_,
-            [&](int64_t begin, int64_t end) {
-                for (int64_t r = begin; r < end; ++r) body(r);
-            },
-            4 * size_);
-    }
-
     void normalize(const float* x, float* y, size_t r) {
         const auto n = static_cast<double>(size_);
         const float mean = static_cast<float>(row_sum(size_, [=](int64_t i) { return x[i]; }) / n);
@@ -198,7 +178,7 @@ class MVN final : public Kernel {
 };
 
 // Divided by the Euclidean norm, times learned factors (SSD: normalize_layer.cpp).
-class Normalize final : public Kernel {
+class Normalize final : public BottomKernel {
    public:
     void reshape(Layer& layer) override {
         const Shape& shape = layer.shape();
@@ -206,7 +186,7 @@ class Normalize final : public Kernel {
         area_ = count(shape, 2, shape.size());
         whole_ = layer.options.flag("across_spatial");
         shared_ = layer.params.empty() || layer.options.flag("channel_shared");
-        eps_ = static_cast<float>(layer.options.real("eps"));
+        eps_ = layer.options.real32("eps");
         norms_.assign(static_cast<size_t>(num_ * area_), 0.0F);
         products_.assign(norms_.size(), 0.0F);
         sums_.assign(static_cast<size_t>(num_ * channels_), 0.0);
@@ -215,7 +195,7 @@ class Normalize final : public Kernel {
     void forward(Layer& layer) override {
         const float *x = layer.bottom(), *factors = factors_of(layer);
         float* y = layer.top();
-        images([&](int64_t n) {
+        parallel_each(num_, 4 * channels_ * area_, [&](int64_t n) {
             const float* in = x + n * channels_ * area_;
             float *out = y + n * channels_ * area_, *norm = norms_.data() + n * area_;
             reduce(in, in, norm, eps_);
@@ -228,15 +208,13 @@ class Normalize final : public Kernel {
         });
     }
 
-    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
-
     void backward(Layer& layer) override {
         const float *x = layer.bottom(), *dy = layer.top_diff();
         if (!layer.params.empty() && layer.learns[0]) learn(x, dy, layer.param_diff(0));
         if (!layer.propagate[0]) return;
         const float* factors = factors_of(layer);
         float* dx = layer.bottom_diff();
-        images([&](int64_t n) {
+        parallel_each(num_, 4 * channels_ * area_, [&](int64_t n) {
             const int64_t at = n * channels_ * area_;
             step_back(x + at, dy + at, dx + at, factors, n);
         });
@@ -247,16 +225,6 @@ class Normalize final : public Kernel {
     static const float* factors_of(const Layer& layer) {
         static const float one = 1;
         return layer.params.empty() ? &one : layer.param(0);
-    }
-
-    template <class F>
-    void images(F&& body) const {
-        parallel(
-            num_,
-            [&](int64_t begin, int64_t end) {
-                for (int64_t n = begin; n < end; ++n) body(n);
-            },
-            4 * channels_ * area_);
     }
 
     // The sum of products over the channels of each place, or over the whole image at all places.
@@ -287,19 +255,13 @@ class Normalize final : public Kernel {
     }
 
     void learn(const float* x, const float* dy, float* diff) {
-        parallel(
-            num_ * channels_,
-            [&](int64_t begin, int64_t end) {
-                for (int64_t r = begin; r < end; ++r) {
-                    const float* norm = norms_.data() + r / channels_ * area_;
-                    double sum = 0;
-                    for (int64_t i = 0; i < area_; ++i)
-                        sum +=
-                            static_cast<double>(dy[r * area_ + i] * (x[r * area_ + i] / norm[i]));
-                    sums_[static_cast<size_t>(r)] = sum;
-                }
-            },
-            4 * area_);
+        parallel_each(num_ * channels_, 4 * area_, [&](int64_t r) {
+            const float* norm = norms_.data() + r / channels_ * area_;
+            double sum = 0;
+            for (int64_t i = 0; i < area_; ++i)
+                sum += static_cast<double>(dy[r * area_ + i] * (x[r * area_ + i] / norm[i]));
+            sums_[static_cast<size_t>(r)] = sum;
+        });
         for (int64_t c = 0; c < channels_; ++c) {
             double sum = 0;
             for (int64_t n = 0; n < num_; ++n) sum += sums_[static_cast<size_t>(n * channels_ + c)];

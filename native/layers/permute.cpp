@@ -38,7 +38,7 @@ void permute_rows(const float* from, const Shape& shape, const std::vector<int64
     }
 }
 
-class Permute final : public Kernel {
+class Permute final : public LinearKernel {
    public:
     std::optional<Strided> moves(const Layer& layer, const Blob&) const override {
         return permuted(layer.shape(), layer.options.integers("order"));
@@ -80,8 +80,6 @@ class Permute final : public Kernel {
         there_.run({turned, cpu(), x.read(layout).get_data_handle()},
                    top.data.write(stays_ && is_plain(layout) ? turned : top.data.plain()));
     }
-
-    bool looks_back(const Layer&, Role, size_t) const override { return false; }
 
     void backward(Layer& layer) override {
         if (!layer.propagate[0]) return;
@@ -146,16 +144,11 @@ class Deal {
 
     void copy(const float* x, float* y) const {
         const int64_t rows = rows_, columns = columns_, plane = plane_;
-        parallel(
-            num_ * rows * columns,
-            [=](int64_t begin, int64_t end) {
-                for (int64_t k = begin; k < end; ++k) {
-                    const int64_t channel = k % (rows * columns), first = k - channel;
-                    const int64_t source = channel % rows * columns + channel / rows;
-                    std::copy_n(x + (first + source) * plane, plane, y + k * plane);
-                }
-            },
-            plane_);
+        parallel_each(num_ * rows * columns, plane_, [=](int64_t k) {
+            const int64_t channel = k % (rows * columns), first = k - channel;
+            const int64_t source = channel % rows * columns + channel / rows;
+            std::copy_n(x + (first + source) * plane, plane, y + k * plane);
+        });
     }
 
     int64_t num_ = 0, rows_ = 1, columns_ = 1, plane_ = 0;
@@ -163,7 +156,7 @@ class Deal {
     dnnl::shuffle_forward primitive_;
 };
 
-class ShuffleChannel final : public Kernel {
+class ShuffleChannel final : public LinearKernel {
    public:
     void reshape(Layer& layer) override {
         const int64_t group = layer.options.integer("group");
@@ -173,7 +166,6 @@ class ShuffleChannel final : public Kernel {
         back_.reshape(shape[0], each, group, plane);
     }
     void forward(Layer& layer) override { there_(layer.bottoms[0]->data, layer.tops[0]->data); }
-    bool looks_back(const Layer&, Role, size_t) const override { return false; }
 
     void backward(Layer& layer) override {
         if (layer.propagate[0]) back_(layer.tops[0]->diff, layer.bottoms[0]->diff);

@@ -137,18 +137,13 @@ class Pooling final : public Kernel {
         const float* x = layer.bottom();
         float* y = layer.top();
         const int64_t size = pool_.inputs();
-        parallel(
-            layer.tops[0]->count(),
-            [=](int64_t begin, int64_t end) {
-                for (int64_t i = begin; i < end; ++i) {
-                    const float* plane = x + i * size;
-                    float largest = plane[0];
+        parallel_each(layer.tops[0]->count(), size, [=](int64_t i) {
+            const float* plane = x + i * size;
+            float largest = plane[0];
 #pragma omp simd reduction(max : largest)
-                    for (int64_t k = 1; k < size; ++k) largest = std::max(largest, plane[k]);
-                    y[i] = largest;
-                }
-            },
-            size);
+            for (int64_t k = 1; k < size; ++k) largest = std::max(largest, plane[k]);
+            y[i] = largest;
+        });
     }
 
     // At most so many windows contain a value.
@@ -252,12 +247,8 @@ class Pooling final : public Kernel {
         const Span &rows = pool_.rows(), &columns = pool_.columns();
         const int64_t cells =
             std::min(rows.kernel, rows.size) * std::min(columns.kernel, columns.size);
-        parallel(
-            count(layer.shape(), 0, 2),
-            [&](int64_t begin, int64_t end) {
-                for (int64_t p = begin; p < end; ++p) body(p);
-            },
-            pool_.outputs() * (cells + 4));
+        parallel_each(count(layer.shape(), 0, 2), pool_.outputs() * (cells + 4),
+                      [&](int64_t p) { body(p); });
     }
 
     void forward_plain(Layer& layer) {
@@ -353,17 +344,13 @@ class SPP final : public Kernel {
     template <class F>
     void planes(const Layer& layer, F&& body) const {
         const int64_t area = count(layer.shape(), 2, 4);
-        parallel(
-            count(layer.shape(), 0, 2),
-            [&](int64_t begin, int64_t end) {
-                for (int64_t p = begin; p < end; ++p) {
-                    const int64_t row = p / channels_ * channels_ * bins_, channel = p % channels_;
-                    for (const Level& level : levels_)
-                        body(level.pool, p * area,
-                             row + level.offset + channel * level.pool.outputs());
-                }
-            },
-            area * static_cast<int64_t>(levels_.size()));
+        parallel_each(
+            count(layer.shape(), 0, 2), area * static_cast<int64_t>(levels_.size()),
+            [&](int64_t p) {
+                const int64_t row = p / channels_ * channels_ * bins_, channel = p % channels_;
+                for (const Level& level : levels_)
+                    body(level.pool, p * area, row + level.offset + channel * level.pool.outputs());
+            });
     }
 
     std::vector<Level> levels_;

@@ -6,11 +6,9 @@
 namespace sn {
 
 namespace {
-class PReLU final : public Kernel {
+class PReLU final : public BottomKernel {
    public:
     void reshape(Layer& layer) override { shared_ = layer.options.flag("channel_shared"); }
-
-    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
 
     void forward(Layer& layer) override {
         const Tensor& x = layer.bottoms[0]->data;
@@ -60,14 +58,9 @@ class PReLU final : public Kernel {
     // step(first value, slopes of the row's channels), a row for each item and group.
     template <class F>
     void each_row(const Channels& at, F step) {
-        parallel(
-            at.rows(),
-            [&](int64_t begin, int64_t end) {
-                for (int64_t row = begin; row < end; ++row)
-                    step(row * at.row_size(), at.block,
-                         slopes_.data() + row % at.groups * at.block);
-            },
-            at.row_size());
+        parallel_each(at.rows(), at.row_size(), [&](int64_t row) {
+            step(row * at.row_size(), at.block, slopes_.data() + row % at.groups * at.block);
+        });
     }
 
     template <class F>
@@ -85,20 +78,15 @@ class PReLU final : public Kernel {
     template <class T>
     void learn(const Layer& layer, const Channels& at, const T* x, const T* dy) {
         sums_.assign(static_cast<size_t>(at.rows() * at.block), 0);
-        parallel(
-            at.rows(),
-            [&](int64_t begin, int64_t end) {
-                for (int64_t row = begin; row < end; ++row) {
-                    const int64_t first = row * at.row_size();
-                    double* sum = sums_.data() + row * at.block;
-                    for (int64_t i = 0; i < at.inner; ++i)
-                        for (int64_t b = 0; b < at.block; ++b) {
-                            const int64_t k = first + i * at.block + b;
-                            sum[b] += static_cast<double>(dy[k] * std::min<float>(x[k], 0.0F));
-                        }
+        parallel_each(at.rows(), at.row_size(), [&](int64_t row) {
+            const int64_t first = row * at.row_size();
+            double* sum = sums_.data() + row * at.block;
+            for (int64_t i = 0; i < at.inner; ++i)
+                for (int64_t b = 0; b < at.block; ++b) {
+                    const int64_t k = first + i * at.block + b;
+                    sum[b] += static_cast<double>(dy[k] * std::min<float>(x[k], 0.0F));
                 }
-            },
-            at.row_size());
+        });
         float* slope = layer.param_diff(0);
         double shared = 0;
         for (int64_t c = 0; c < at.channels; ++c) {

@@ -49,16 +49,10 @@ class Probabilities {
         if (channels == 0) return;
         if (inner == 1) return compute_rows(x);
         const int64_t spans = (inner + span - 1) / span;
-        parallel(
-            outer * spans,
-            [&](int64_t begin, int64_t end) {
-                for (int64_t s = begin; s < end; ++s) {
-                    const int64_t from = s % spans * span, to = std::min(inner, from + span);
-                    columns(x + at(s / spans, 0, from), values_.data() + at(s / spans, 0, from),
-                            to - from);
-                }
-            },
-            channels * std::min(inner, span) * 12);
+        parallel_each(outer * spans, channels * std::min(inner, span) * 12, [&](int64_t s) {
+            const int64_t from = s % spans * span, to = std::min(inner, from + span);
+            columns(x + at(s / spans, 0, from), values_.data() + at(s / spans, 0, from), to - from);
+        });
     }
 
    private:
@@ -68,13 +62,8 @@ class Probabilities {
     void compute_rows(const float* x) {
         float* p = values_.data();
         const int64_t width = channels;
-        parallel(
-            outer,
-            [=](int64_t begin, int64_t end) {
-                for (int64_t o = begin; o < end; ++o)
-                    softmax_row(x + o * width, p + o * width, width);
-            },
-            channels * 12);
+        parallel_each(outer, channels * 12,
+                      [=](int64_t o) { softmax_row(x + o * width, p + o * width, width); });
     }
 
     // Neighbouring places side by side: `width` of them, `inner` apart from class to class.

@@ -81,16 +81,11 @@ void Recurrence::transform(const Layer& layer) {
     }
     float* to = sums.write();
     const int64_t many = streams;
-    parallel(
-        rows,
-        [=](int64_t begin, int64_t end) {
-            for (int64_t r = begin; r < end; ++r) {
-                std::copy_n(bias, columns, to + r * columns);
-                const float* more = fixed ? fixed + r % many * columns : nullptr;
-                for (int64_t i = 0; more && i < columns; ++i) to[r * columns + i] += more[i];
-            }
-        },
-        columns);
+    parallel_each(rows, columns, [=](int64_t r) {
+        std::copy_n(bias, columns, to + r * columns);
+        const float* more = fixed ? fixed + r % many * columns : nullptr;
+        for (int64_t i = 0; more && i < columns; ++i) to[r * columns + i] += more[i];
+    });
     transform_.run(layer.bottoms[0]->data, layer.params[0]->data, to, true);
 }
 
@@ -146,8 +141,7 @@ void Recurrence::gradients(const Layer& layer) {
     if (layer.propagate[0])
         input_data_.run(dsums, layer.params[0]->data, layer.bottom_diff(0), false);
     if (fixed_ > 0) backward_static(layer);
-    for (size_t i = fixed_ > 0 ? 3 : 2; i < layer.bottoms.size(); ++i)
-        if (layer.propagate[i]) clear(layer.bottom_diff(i), layer.bottoms[i]->count());
+    layer.clear_bottom_diffs(fixed_ > 0 ? 3 : 2);
 }
 
 void Recurrence::backward_static(const Layer& layer) {

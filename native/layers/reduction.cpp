@@ -19,14 +19,14 @@ Operation named(const std::string& name) {
     return name == "mean" ? Operation::mean : Operation::sum;
 }
 
-class Reduction final : public Kernel {
+class Reduction final : public BottomKernel {
    public:
     void reshape(Layer& layer) override {
         const auto axis = static_cast<size_t>(layer.options.integer("axis"));
         rows_ = count(layer.shape(), 0, axis);
         width_ = count(layer.shape(), axis, layer.shape().size());
         operation_ = named(layer.options.text("operation"));
-        factor_ = static_cast<float>(layer.options.real("coeff"));
+        factor_ = layer.options.real32("coeff");
         if (operation_ == Operation::mean && width_ > 0) factor_ /= static_cast<float>(width_);
     }
 
@@ -42,8 +42,6 @@ class Reduction final : public Kernel {
                 return reduce(x, y, [](float v) { return v; });
         }
     }
-
-    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
 
     void backward(Layer& layer) override {
         if (!layer.propagate[0]) return;
@@ -70,23 +68,17 @@ class Reduction final : public Kernel {
         const float factor = factor_;
         const auto row = [=](int64_t r) {
             return parallel_sum(
-                width, [=](int64_t i) { return static_cast<double>(term(x[r * width + i])); });
+                width, 1, [=](int64_t i) { return static_cast<double>(term(x[r * width + i])); });
         };
         if (rows_ < 32) {
             for (int64_t r = 0; r < rows_; ++r) y[r] = static_cast<float>(row(r)) * factor;
             return;
         }
-        parallel(
-            rows_,
-            [=](int64_t begin, int64_t end) {
-                for (int64_t r = begin; r < end; ++r) {
-                    double sum = 0;
-                    for (int64_t i = 0; i < width; ++i)
-                        sum += static_cast<double>(term(x[r * width + i]));
-                    y[r] = static_cast<float>(sum) * factor;
-                }
-            },
-            width_);
+        parallel_each(rows_, width_, [=](int64_t r) {
+            double sum = 0;
+            for (int64_t i = 0; i < width; ++i) sum += static_cast<double>(term(x[r * width + i]));
+            y[r] = static_cast<float>(sum) * factor;
+        });
     }
 
     template <class F>
@@ -109,10 +101,9 @@ class Reduction final : public Kernel {
 };
 
 // The sum of each value and those before it along an axis.
-class CumSum final : public Kernel {
+class CumSum final : public LinearKernel {
    public:
     bool only_reads() const override { return true; }
-    bool looks_back(const Layer&, Role, size_t) const override { return false; }
 
     void reshape(Layer& layer) override {
         const Shape& shape = layer.shape();
@@ -135,21 +126,16 @@ class CumSum final : public Kernel {
     void sum(const float* x, float* y, bool reverse) const {
         const int64_t size = size_, inner = inner_;
         const bool exclusive = exclusive_;
-        parallel(
-            outer_ * inner,
-            [=](int64_t begin, int64_t end) {
-                for (int64_t r = begin; r < end; ++r) {
-                    const int64_t first = r / inner * size * inner + r % inner;
-                    double total = 0;
-                    for (int64_t i = 0; i < size; ++i) {
-                        const int64_t at = first + (reverse ? size - 1 - i : i) * inner;
-                        const auto value = static_cast<double>(x[at]);
-                        y[at] = static_cast<float>(exclusive ? total : total + value);
-                        total += value;
-                    }
-                }
-            },
-            size_);
+        parallel_each(outer_ * inner, size_, [=](int64_t r) {
+            const int64_t first = r / inner * size * inner + r % inner;
+            double total = 0;
+            for (int64_t i = 0; i < size; ++i) {
+                const int64_t at = first + (reverse ? size - 1 - i : i) * inner;
+                const auto value = static_cast<double>(x[at]);
+                y[at] = static_cast<float>(exclusive ? total : total + value);
+                total += value;
+            }
+        });
     }
 
     bool exclusive_ = false, reverse_ = false;
@@ -171,17 +157,14 @@ class ArgMax final : public Kernel {
     void forward(Layer& layer) override {
         const float* x = layer.bottom();
         float* y = layer.top();
-        parallel(
-            outer_ * inner_,
-            [&](int64_t begin, int64_t end) {
-                std::vector<int64_t> places(static_cast<size_t>(channels_));
-                for (int64_t i = begin; i < end; ++i) {
-                    const float* from = x + i / inner_ * channels_ * inner_ + i % inner_;
-                    find(from, places);
-                    write(from, places, y, i);
-                }
-            },
-            channels_ * 4);
+        parallel(outer_ * inner_, channels_ * 4, [&](int64_t begin, int64_t end) {
+            std::vector<int64_t> places(static_cast<size_t>(channels_));
+            for (int64_t i = begin; i < end; ++i) {
+                const float* from = x + i / inner_ * channels_ * inner_ + i % inner_;
+                find(from, places);
+                write(from, places, y, i);
+            }
+        });
     }
 
     void backward(Layer& layer) override { refuse_backward(layer); }

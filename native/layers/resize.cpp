@@ -1,6 +1,7 @@
 // Images of another size by interpolation.
 #include <cmath>
 
+#include "../engine/elementwise.hpp"
 #include "../engine/layer.hpp"
 #include "formats.hpp"
 #include "rows.hpp"
@@ -101,7 +102,7 @@ class Axis {
     double scale_;
 };
 
-class Resize final : public Kernel {
+class Resize final : public LinearKernel {
    public:
     bool only_reads() const override { return true; }
 
@@ -122,35 +123,29 @@ class Resize final : public Kernel {
         if (layer.tops[0]->count() == 0) return;
         const float* x = layer.bottom();
         float* y = layer.top();
-        parallel(
-            planes_ * top_high_,
-            [this, x, y](int64_t begin, int64_t end) {
-                std::vector<float> line(static_cast<size_t>(wide_));
-                for (int64_t r = begin; r < end; ++r)
-                    row(x + r / top_high_ * high_ * wide_,
-                        rows_[static_cast<size_t>(r % top_high_)], line.data(), y + r * top_wide_);
-            },
-            (top_wide_ + wide_) * lines_);
+        parallel(planes_ * top_high_, (top_wide_ + wide_) * lines_,
+                 [this, x, y](int64_t begin, int64_t end) {
+                     std::vector<float> line(static_cast<size_t>(wide_));
+                     for (int64_t r = begin; r < end; ++r)
+                         row(x + r / top_high_ * high_ * wide_,
+                             rows_[static_cast<size_t>(r % top_high_)], line.data(),
+                             y + r * top_wide_);
+                 });
     }
 
-    bool looks_back(const Layer&, Role, size_t) const override { return false; }
-
     void backward(Layer& layer) override {
-        if (layer.bottoms.size() > 1 && layer.propagate[1])
-            clear(layer.bottom_diff(1), layer.bottoms[1]->count());
+        layer.clear_bottom_diffs(1);
         if (!layer.propagate[0]) return;
         const float* dy = layer.top_diff();
         float* dx = layer.bottom_diff();
-        parallel(
-            planes_,
-            [this, dy, dx](int64_t begin, int64_t end) {
-                std::fill(dx + begin * high_ * wide_, dx + end * high_ * wide_, 0.0F);
-                std::vector<float> line(static_cast<size_t>(wide_));
-                for (int64_t r = begin * top_high_; r < end * top_high_; ++r)
-                    add_row(dy + r * top_wide_, rows_[static_cast<size_t>(r % top_high_)],
-                            line.data(), dx + r / top_high_ * high_ * wide_);
-            },
-            (top_wide_ + wide_) * lines_ * top_high_);
+        parallel(planes_, (top_wide_ + wide_) * lines_ * top_high_,
+                 [this, dy, dx](int64_t begin, int64_t end) {
+                     std::fill(dx + begin * high_ * wide_, dx + end * high_ * wide_, 0.0F);
+                     std::vector<float> line(static_cast<size_t>(wide_));
+                     for (int64_t r = begin * top_high_; r < end * top_high_; ++r)
+                         add_row(dy + r * top_wide_, rows_[static_cast<size_t>(r % top_high_)],
+                                 line.data(), dx + r / top_high_ * high_ * wide_);
+                 });
     }
 
    private:
@@ -206,7 +201,7 @@ std::vector<Between> lines(int64_t first, int64_t from, int64_t to) {
     return found;
 }
 
-class Interp final : public Kernel {
+class Interp final : public LinearKernel {
    public:
     void reshape(Layer& layer) override {
         Shape in = layer.shape();
@@ -225,41 +220,32 @@ class Interp final : public Kernel {
         Tensor &bottom = layer.bottoms[0]->data, &top = layer.tops[0]->data;
         const Walk walk(*this, bottom, top.shape());
         const auto from = bottom.read(walk.source), to = top.write(walk.target);
-        const auto* x = static_cast<const float*>(from.get_data_handle());
-        auto* y = static_cast<float*>(to.get_data_handle());
-        parallel(
-            walk.outer * top_high_,
-            [&](int64_t begin, int64_t end) {
-                for (int64_t r = begin; r < end; ++r)
-                    row(x + r / top_high_ * high_ * wide_ * walk.inner,
-                        rows_[static_cast<size_t>(r % top_high_)], walk.inner,
-                        y + r * top_wide_ * walk.inner);
-            },
-            top_wide_ * walk.inner * 8);
+        const auto* x = floats(from);
+        auto* y = floats(to);
+        parallel_each(walk.outer * top_high_, top_wide_ * walk.inner * 8, [&](int64_t r) {
+            row(x + r / top_high_ * high_ * wide_ * walk.inner,
+                rows_[static_cast<size_t>(r % top_high_)], walk.inner,
+                y + r * top_wide_ * walk.inner);
+        });
     }
 
-    bool looks_back(const Layer&, Role, size_t) const override { return false; }
-
     void backward(Layer& layer) override {
-        if (layer.bottoms.size() > 1 && layer.propagate[1])
-            clear(layer.bottom_diff(1), layer.bottoms[1]->count());
+        layer.clear_bottom_diffs(1);
         if (!layer.propagate[0]) return;
         Tensor &bottom = layer.bottoms[0]->diff, &top = layer.tops[0]->diff;
         const Walk walk(*this, top, bottom.shape());
         const auto from = top.read(walk.source), to = bottom.write(walk.target);
-        const auto* dy = static_cast<const float*>(from.get_data_handle());
-        auto* dx = static_cast<float*>(to.get_data_handle());
+        const auto* dy = floats(from);
+        auto* dx = floats(to);
         const int64_t image = high_ * wide_ * walk.inner;
-        parallel(
-            walk.outer,
-            [&](int64_t begin, int64_t end) {
-                std::fill(dx + begin * image, dx + end * image, 0.0F);
-                for (int64_t o = begin; o < end; ++o)
-                    for (int64_t r = 0; r < top_high_; ++r)
-                        add_row(dy + (o * top_high_ + r) * top_wide_ * walk.inner,
-                                rows_[static_cast<size_t>(r)], walk.inner, dx + o * image);
-            },
-            top_high_ * top_wide_ * walk.inner * 8);
+        parallel(walk.outer, top_high_ * top_wide_ * walk.inner * 8,
+                 [&](int64_t begin, int64_t end) {
+                     std::fill(dx + begin * image, dx + end * image, 0.0F);
+                     for (int64_t o = begin; o < end; ++o)
+                         for (int64_t r = 0; r < top_high_; ++r)
+                             add_row(dy + (o * top_high_ + r) * top_wide_ * walk.inner,
+                                     rows_[static_cast<size_t>(r)], walk.inner, dx + o * image);
+                 });
     }
 
    private:

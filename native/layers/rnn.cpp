@@ -15,15 +15,10 @@ namespace {
 // The plain recurrent layer: h = tanh(W x + b + W_h h), o = tanh(W_o h + b_o)
 // (Caffe: rnn_layer.cpp).
 void squash(const float* x, float* y, int64_t n) {
-    parallel(
-        n,
-        [=](int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end; ++i) y[i] = std::tanh(x[i]);
-        },
-        32);
+    parallel_each(n, 32, [=](int64_t i) { y[i] = std::tanh(x[i]); });
 }
 
-class RNN final : public Kernel {
+class RNN final : public BottomKernel {
    public:
     void reshape(Layer& layer) override {
         walk_.reshape(layer, 1);
@@ -53,8 +48,6 @@ class RNN final : public Kernel {
         squash(out, out, rows * units);
         std::copy_n(out, rows * units, layer.top());
     }
-
-    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
 
     void backward(Layer& layer) override {
         refuse_gradient_of(layer, 1, "sequence indicators");
@@ -113,7 +106,7 @@ SN_KERNEL void gru_hidden_run(int64_t count, int64_t units, const float* before,
 }
 
 // Gates in the order update, reset, candidate: h' = (1 - z) n + z h.
-class GRU final : public Kernel {
+class GRU final : public BottomKernel {
    public:
     void reshape(Layer& layer) override {
         const Options& options = layer.options;
@@ -150,8 +143,6 @@ class GRU final : public Kernel {
         if (steps_ > 0) std::copy_n(hidden, state, exposed_ ? layer.top(1) : carried_.data());
     }
 
-    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
-
     void backward(Layer& layer) override {
         refuse_gradient_of(layer, 1, "sequence indicators");
         const int64_t state = streams_ * units_, rows = steps_ * streams_, width = 3 * units_;
@@ -171,8 +162,7 @@ class GRU final : public Kernel {
         if (layer.propagate[0])
             gemm(false, false, rows, inputs_, width, 1, dgates_.data(), layer.param(0), 0,
                  layer.bottom_diff(0));
-        for (size_t i = 2; i < layer.bottoms.size(); ++i)
-            if (layer.propagate[i]) clear(layer.bottom_diff(i), layer.bottoms[i]->count());
+        layer.clear_bottom_diffs(2);
     }
 
    private:

@@ -119,7 +119,7 @@ class Scale final : public Kernel {
         const int64_t together = Repeated::rows(view.lanes);
         const int64_t parts = (view.inner + together - 1) / together;
         parallel(
-            view.outer * view.blocks * parts,
+            view.outer * view.blocks * parts, together * view.lanes,
             [=](int64_t begin, int64_t end) {
                 Repeated by(view.lanes);
                 while (begin < end) {
@@ -132,8 +132,7 @@ class Scale final : public Kernel {
                     multiply_channels(by.all(), from + at, (last - first) * view.lanes, to + at);
                     begin = stop;
                 }
-            },
-            together * view.lanes);
+            });
     }
 
     // From eight bits to eight bits, channels last; false where values lie otherwise.
@@ -160,21 +159,17 @@ class Scale final : public Kernel {
     static void multiply_bytes(const Broadcast& view, const From* from, const float* factors,
                                float step, To* to) {
         const int64_t width = view.lanes, inner = view.inner, blocks = view.blocks;
-        parallel(
-            view.outer * blocks * inner,
-            [=](int64_t begin, int64_t end) __attribute__((always_inline)) {
-                for (int64_t row = begin; row < end; ++row) {
-                    const float* by = factors + row / inner % blocks * width;
-                    const From* x = from + row * width;
-                    To* y = to + row * width;
-                    // The last vector begins where all of its channels are.
-                    for (int64_t l = 0; l < width; l += lanes) {
-                        const int64_t at = std::min(l, width - lanes);
-                        put_rounded(lanes_of(x + at) * (lanes_of(by + at) * step), y + at);
-                    }
-                }
-            },
-            width);
+        parallel_each(view.outer * blocks * inner, width,
+                      [=](int64_t row) __attribute__((always_inline)) {
+                          const float* by = factors + row / inner % blocks * width;
+                          const From* x = from + row * width;
+                          To* y = to + row * width;
+                          // The last vector begins where all of its channels are.
+                          for (int64_t l = 0; l < width; l += lanes) {
+                              const int64_t at = std::min(l, width - lanes);
+                              put_rounded(lanes_of(x + at) * (lanes_of(by + at) * step), y + at);
+                          }
+                      });
     }
 
     // Whether the top has taken the memory of a bottom that nobody reads again: writing what has
@@ -203,7 +198,7 @@ class Scale final : public Kernel {
 };
 
 // y = x + bias, broadcast over the other axes (Caffe: bias_layer.cpp).
-class Bias final : public Kernel, public IsAttentionPart<AttentionPart::bias> {
+class Bias final : public LinearKernel, public IsAttentionPart<AttentionPart::bias> {
    public:
     bool is_affine(const Layer& layer) const override { return is_by_channel(layer); }
     void fold_into(Affine& before, const Layer& layer) const override {
@@ -218,8 +213,6 @@ class Bias final : public Kernel, public IsAttentionPart<AttentionPart::bias> {
         const float* shifts = shift_.padded(learned_ ? layer.param(0) : layer.bottom(1), view);
         map(view, x, layer.tops[0]->data, [=](float v, int64_t c) { return v + shifts[c]; });
     }
-
-    bool looks_back(const Layer&, Role, size_t) const override { return false; }
 
     void backward(Layer& layer) override {
         Tensor& dy = layer.tops[0]->diff;

@@ -10,7 +10,7 @@ namespace sn {
 namespace {
 // The same values, and gradients, under another shape (Caffe: reshape_layer.cpp,
 // flatten_layer.cpp).
-class Reshape final : public Kernel {
+class Reshape final : public LinearKernel {
    public:
     bool rounds(const Layer& layer, const Blob&) const override {
         return leaves_to_rounding(layer);
@@ -23,11 +23,10 @@ class Reshape final : public Kernel {
         layer.tops[0]->diff.share(layer.bottoms[0]->diff);
     }
     void forward(Layer&) override {}
-    bool looks_back(const Layer&, Role, size_t) const override { return false; }
 };
 
 // The part of the first bottom that has the second one's size (Caffe: crop_layer.cpp).
-class Crop final : public Kernel {
+class Crop final : public LinearKernel {
    public:
     void reshape(Layer& layer) override {
         const Shape &whole = layer.shape(), &part = layer.tops[0]->shape();
@@ -53,10 +52,8 @@ class Crop final : public Kernel {
             [=](int64_t whole, int64_t part, int64_t n) { std::copy_n(x + whole, n, y + part); });
     }
 
-    bool looks_back(const Layer&, Role, size_t) const override { return false; }
-
     void backward(Layer& layer) override {
-        if (layer.propagate[1]) clear(layer.bottom_diff(1), layer.bottoms[1]->count());
+        layer.clear_bottom_diffs(1);
         if (!layer.propagate[0]) return;
         const float* dy = layer.top_diff();
         float* dx = layer.bottom_diff();
@@ -68,13 +65,8 @@ class Crop final : public Kernel {
    private:
     template <class F>
     void each_row(F copy) const {
-        parallel(
-            rows_,
-            [&](int64_t begin, int64_t end) {
-                for (int64_t r = begin; r < end; ++r)
-                    copy(first_[static_cast<size_t>(r)], r * width_, width_);
-            },
-            width_);
+        parallel_each(rows_, width_,
+                      [&](int64_t r) { copy(first_[static_cast<size_t>(r)], r * width_, width_); });
     }
 
     int64_t rows_ = 0, width_ = 0;
@@ -82,7 +74,7 @@ class Crop final : public Kernel {
 };
 
 // Images turned round (happynear's Caffe: flip_layer.cpp).
-class Flip final : public Kernel {
+class Flip final : public LinearKernel {
    public:
     bool only_reads() const override { return true; }
 
@@ -95,27 +87,18 @@ class Flip final : public Kernel {
 
     void forward(Layer& layer) override { turn(layer.bottom(), layer.top()); }
 
-    bool looks_back(const Layer&, Role, size_t) const override { return false; }
-
     void backward(Layer& layer) override {
         if (layer.propagate[0]) turn(layer.top_diff(), layer.bottom_diff());
     }
 
    private:
     void turn(const float* from, float* to) const {
-        const int64_t high = high_, wide = wide_;
-        const bool across = across_, down = down_;
-        parallel(
-            planes_ * high,
-            [=](int64_t begin, int64_t end) {
-                for (int64_t r = begin; r < end; ++r) {
-                    const int64_t h = r % high, row = down ? r - h + high - 1 - h : r;
-                    const float* line = from + row * wide;
-                    across ? std::reverse_copy(line, line + wide, to + r * wide)
-                           : std::copy_n(line, wide, to + r * wide);
-                }
-            },
-            wide);
+        parallel_each(planes_ * high_, wide_, [=](int64_t r) {
+            const int64_t h = r % high_, row = down_ ? r - h + high_ - 1 - h : r;
+            const float* line = from + row * wide_;
+            across_ ? std::reverse_copy(line, line + wide_, to + r * wide_)
+                    : std::copy_n(line, wide_, to + r * wide_);
+        });
     }
 
     bool across_ = true, down_ = false;
@@ -123,7 +106,7 @@ class Flip final : public Kernel {
 };
 
 // One axis from its end to its beginning (CTPN's Caffe: reverse_layer.cpp).
-class Reverse final : public Kernel {
+class Reverse final : public LinearKernel {
    public:
     bool only_reads() const override { return true; }
 
@@ -134,31 +117,23 @@ class Reverse final : public Kernel {
 
     void forward(Layer& layer) override { turn(layer.bottom(), layer.top()); }
 
-    bool looks_back(const Layer&, Role, size_t) const override { return false; }
-
     void backward(Layer& layer) override {
         if (layer.propagate[0]) turn(layer.top_diff(), layer.bottom_diff());
     }
 
    private:
     void turn(const float* from, float* to) const {
-        const int64_t many = many_, inner = inner_;
-        parallel(
-            outer_ * many,
-            [=](int64_t begin, int64_t end) {
-                for (int64_t r = begin; r < end; ++r) {
-                    const int64_t place = r % many, other = r - place + many - 1 - place;
-                    std::copy_n(from + other * inner, inner, to + r * inner);
-                }
-            },
-            inner);
+        parallel_each(outer_ * many_, inner_, [=](int64_t r) {
+            const int64_t place = r % many_, other = r - place + many_ - 1 - place;
+            std::copy_n(from + other * inner_, inner_, to + r * inner_);
+        });
     }
 
     int64_t outer_ = 0, many_ = 0, inner_ = 0;
 };
 
 // Copies of a blob side by side along an axis (Caffe: tile_layer.cpp).
-class Tile final : public Kernel {
+class Tile final : public LinearKernel {
    public:
     std::optional<Strided> moves(const Layer& layer, const Blob&) const override {
         const auto axis = static_cast<size_t>(layer.options.integer("axis"));
@@ -178,35 +153,23 @@ class Tile final : public Kernel {
         const float* x = layer.bottom();
         float* y = layer.top();
         const int64_t tiles = tiles_, inner = inner_;
-        parallel(
-            outer_ * tiles_,
-            [=](int64_t begin, int64_t end) {
-                for (int64_t r = begin; r < end; ++r)
-                    std::copy_n(x + r / tiles * inner, inner, y + r * inner);
-            },
-            inner_);
+        parallel_each(outer_ * tiles_, inner_,
+                      [=](int64_t r) { std::copy_n(x + r / tiles * inner, inner, y + r * inner); });
     }
-
-    bool looks_back(const Layer&, Role, size_t) const override { return false; }
 
     void backward(Layer& layer) override {
         if (!layer.propagate[0]) return;
         const float* dy = layer.top_diff();
         float* dx = layer.bottom_diff();
         const int64_t tiles = tiles_, inner = inner_;
-        parallel(
-            outer_,
-            [=](int64_t begin, int64_t end) {
-                for (int64_t o = begin; o < end; ++o) {
-                    float* sum = dx + o * inner;
-                    std::copy_n(dy + o * tiles * inner, inner, sum);
-                    for (int64_t t = 1; t < tiles; ++t) {
-                        const float* more = dy + (o * tiles + t) * inner;
-                        for (int64_t i = 0; i < inner; ++i) sum[i] += more[i];
-                    }
-                }
-            },
-            inner_ * tiles_);
+        parallel_each(outer_, inner_ * tiles_, [=](int64_t o) {
+            float* sum = dx + o * inner;
+            std::copy_n(dy + o * tiles * inner, inner, sum);
+            for (int64_t t = 1; t < tiles; ++t) {
+                const float* more = dy + (o * tiles + t) * inner;
+                for (int64_t i = 0; i < inner; ++i) sum[i] += more[i];
+            }
+        });
     }
 
    private:
@@ -214,10 +177,9 @@ class Tile final : public Kernel {
 };
 
 // Values under sizes that are read from other blobs: spread, cut off or reshaped.
-class SizedLike final : public Kernel {
+class SizedLike final : public LinearKernel {
    public:
     bool only_reads() const override { return true; }
-    bool looks_back(const Layer&, Role, size_t) const override { return false; }
 
     void reshape(Layer& layer) override {
         top_ = layer.tops[0]->shape();
@@ -239,23 +201,17 @@ class SizedLike final : public Kernel {
     void forward(Layer& layer) override {
         const float* x = layer.bottom();
         float* y = layer.top();
-        parallel(
-            rows_,
-            [=](int64_t begin, int64_t end) {
-                for (int64_t r = begin; r < end; ++r) {
-                    const float* from = x + first(r);
-                    if (inner_ != 0)
-                        std::copy_n(from, width_, y + r * width_);
-                    else
-                        std::fill_n(y + r * width_, width_, *from);
-                }
-            },
-            width_);
+        parallel_each(rows_, width_, [=](int64_t r) {
+            const float* from = x + first(r);
+            if (inner_ != 0)
+                std::copy_n(from, width_, y + r * width_);
+            else
+                std::fill_n(y + r * width_, width_, *from);
+        });
     }
 
     void backward(Layer& layer) override {
-        for (size_t i = 1; i < layer.bottoms.size(); ++i)
-            if (layer.propagate[i]) clear(layer.bottom_diff(i), layer.bottoms[i]->count());
+        layer.clear_bottom_diffs(1);
         if (!layer.propagate[0]) return;
         const float* dy = layer.top_diff();
         sums_.assign(static_cast<size_t>(layer.bottoms[0]->count()), 0);

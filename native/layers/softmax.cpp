@@ -110,35 +110,26 @@ class Softmax final : public Kernel, public HasAttentionPart {
 };
 
 // Softmax and cross entropy in one (Caffe: softmax_loss_layer.cpp).
-class SoftmaxWithLoss final : public Kernel {
+class SoftmaxWithLoss final : public BottomKernel {
    public:
     void reshape(Layer& layer) override {
         p_.reshape(layer);
         labels_.reshape(layer, p_.channels);
         weights_.clear();
-        if (layer.options.has("class_weights"))
-            for (const double one : layer.options.reals("class_weights"))
-                weights_.push_back(static_cast<float>(one));
+        if (layer.options.has("class_weights")) weights_ = layer.options.reals32("class_weights");
     }
 
     void forward(Layer& layer) override {
         labels_.read(layer);
         p_.compute(layer.bottom());
-        const double sum = loss_sum(
-            layer, p_.outer * p_.inner,
-            [&](int64_t i) {
-                if (labels_[i] == Labels::ignored) return 0.0;
-                const float p = p_.values()[p_.at(i / p_.inner, labels_[i], i % p_.inner)];
-                return -static_cast<double>(std::log(p < FLT_MIN ? FLT_MIN : p) *
-                                            weight_of(labels_[i]));
-            },
-            20);
-        if (layer.tops.size() > 2) show_losses(layer.top(2));
+        const int64_t places = p_.outer * p_.inner;
+        const double sum =
+            loss_sum(layer, places, 20, [&](int64_t i) { return static_cast<double>(loss_at(i)); });
+        if (layer.tops.size() > 2)  // R-FCN: the loss of each place
+            for (int64_t i = 0; i < places; ++i) layer.top(2)[i] = loss_at(i);
         set_loss(layer, sum / normalizer(layer, p_.outer, p_.inner, labels_.valid()));
         if (layer.tops.size() > 1) std::copy(p_.values(), p_.values() + p_.count(), layer.top(1));
     }
-
-    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
 
     void backward(Layer& layer) override {
         refuse_gradient_of(layer, 1, "labels");
@@ -149,32 +140,22 @@ class SoftmaxWithLoss final : public Kernel {
         const float* p = p_.values();
         float* dx = layer.bottom_diff(0);
         if (p_.inner == 1 && weights_.empty()) return backward_rows(p, scale, dx);
-        parallel(
-            p_.outer * p_.channels,
-            [&](int64_t begin, int64_t end) {
-                for (int64_t row = begin; row < end; ++row) {
-                    const int64_t c = row % p_.channels, first = row / p_.channels * p_.inner;
-                    for (int64_t i = 0; i < p_.inner; ++i) {
-                        const int32_t label = labels_[first + i];
-                        const int64_t k = row * p_.inner + i;
-                        const float hit = label == c ? 1.0F : 0.0F;
-                        dx[k] = label == Labels::ignored ? 0.0F
-                                                         : (p[k] - hit) * scale * weight_of(label);
-                    }
-                }
-            },
-            p_.inner * 2);
+        parallel_each(p_.outer * p_.channels, p_.inner * 2, [&](int64_t row) {
+            const int64_t c = row % p_.channels, first = row / p_.channels * p_.inner;
+            for (int64_t i = 0; i < p_.inner; ++i) {
+                const int32_t label = labels_[first + i];
+                const int64_t k = row * p_.inner + i;
+                const float hit = label == c ? 1.0F : 0.0F;
+                dx[k] = label == Labels::ignored ? 0.0F : (p[k] - hit) * scale * weight_of(label);
+            }
+        });
     }
 
    private:
-    // R-FCN: the loss of each place.
-    void show_losses(float* losses) const {
-        for (int64_t i = 0; i < p_.outer * p_.inner; ++i) {
-            losses[i] = 0;
-            if (labels_[i] == Labels::ignored) continue;
-            const float p = p_.values()[p_.at(i / p_.inner, labels_[i], i % p_.inner)];
-            losses[i] = -std::log(p < FLT_MIN ? FLT_MIN : p) * weight_of(labels_[i]);
-        }
+    float loss_at(int64_t i) const {
+        if (labels_[i] == Labels::ignored) return 0;
+        const float p = p_.values()[p_.at(i / p_.inner, labels_[i], i % p_.inner)];
+        return -std::log(p < FLT_MIN ? FLT_MIN : p) * weight_of(labels_[i]);
     }
 
     // SegNet: what a class counts.
@@ -185,22 +166,17 @@ class SoftmaxWithLoss final : public Kernel {
     // The same where the classes of a place lie side by side.
     void backward_rows(const float* p, float scale, float* dx) const {
         const int64_t width = p_.channels;
-        parallel(
-            p_.outer,
-            [=](int64_t begin, int64_t end) {
-                for (int64_t row = begin; row < end; ++row) {
-                    const int32_t label = labels_[row];
-                    const float* from = p + row * width;
-                    float* to = dx + row * width;
-                    if (label == Labels::ignored) {
-                        std::fill_n(to, width, 0.0F);
-                        continue;
-                    }
-                    for (int64_t c = 0; c < width; ++c) to[c] = from[c] * scale;
-                    to[label] = (from[label] - 1) * scale;
-                }
-            },
-            p_.channels * 2);
+        parallel_each(p_.outer, p_.channels * 2, [=](int64_t row) {
+            const int32_t label = labels_[row];
+            const float* from = p + row * width;
+            float* to = dx + row * width;
+            if (label == Labels::ignored) {
+                std::fill_n(to, width, 0.0F);
+                return;
+            }
+            for (int64_t c = 0; c < width; ++c) to[c] = from[c] * scale;
+            to[label] = (from[label] - 1) * scale;
+        });
     }
 
     Probabilities p_;
@@ -209,15 +185,12 @@ class SoftmaxWithLoss final : public Kernel {
 };
 
 // Cross entropy weighted by a matrix over pairs of classes (Caffe: infogain_loss_layer.cpp).
-class InfogainLoss final : public Kernel {
+class InfogainLoss final : public BottomKernel {
    public:
     void reshape(Layer& layer) override {
         p_.reshape(layer);
         labels_.reshape(layer, p_.channels);
-        const auto given = layer.options.reals("matrix");
-        matrix_.resize(given.size());
-        std::transform(given.begin(), given.end(), matrix_.begin(),
-                       [](double v) { return static_cast<float>(v); });
+        matrix_ = layer.options.reals32("matrix");
         row_sums_.assign(static_cast<size_t>(p_.channels), 0);
     }
 
@@ -225,13 +198,11 @@ class InfogainLoss final : public Kernel {
         labels_.read(layer);
         p_.compute(layer.bottom());
         const float* h = matrix(layer);
-        const double sum = loss_sum(
-            layer, p_.outer * p_.inner, [&](int64_t i) { return term(h, i); }, p_.channels * 20);
+        const double sum = loss_sum(layer, p_.outer * p_.inner, p_.channels * 20,
+                                    [&](int64_t i) { return term(h, i); });
         set_loss(layer, sum / normalizer(layer, p_.outer, p_.inner, labels_.valid()));
         if (layer.tops.size() > 1) std::copy(p_.values(), p_.values() + p_.count(), layer.top(1));
     }
-
-    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
 
     void backward(Layer& layer) override {
         refuse_gradient_of(layer, 1, "labels");
@@ -269,22 +240,17 @@ class InfogainLoss final : public Kernel {
 
     void spread(const float* h, float* dx, float scale) const {
         const float* p = p_.values();
-        parallel(
-            p_.outer * p_.channels,
-            [&](int64_t begin, int64_t end) {
-                for (int64_t row = begin; row < end; ++row) {
-                    const int64_t c = row % p_.channels, first = row / p_.channels * p_.inner;
-                    for (int64_t i = 0; i < p_.inner; ++i) {
-                        const int32_t label = labels_[first + i];
-                        const int64_t k = row * p_.inner + i;
-                        dx[k] = label == Labels::ignored
-                                    ? 0.0F
-                                    : scale * (p[k] * row_sums_[static_cast<size_t>(label)] -
-                                               h[label * p_.channels + c]);
-                    }
-                }
-            },
-            p_.inner * 4);
+        parallel_each(p_.outer * p_.channels, p_.inner * 4, [&](int64_t row) {
+            const int64_t c = row % p_.channels, first = row / p_.channels * p_.inner;
+            for (int64_t i = 0; i < p_.inner; ++i) {
+                const int32_t label = labels_[first + i];
+                const int64_t k = row * p_.inner + i;
+                dx[k] = label == Labels::ignored
+                            ? 0.0F
+                            : scale * (p[k] * row_sums_[static_cast<size_t>(label)] -
+                                       h[label * p_.channels + c]);
+            }
+        });
     }
 
     Probabilities p_;

@@ -1,5 +1,6 @@
 // Values put back where max pooling took them from (SegNet's upsample_layer.cpp), or pixels
 // repeated (YOLO's).
+#include "../engine/elementwise.hpp"
 #include "../engine/layer.hpp"
 #include "formats.hpp"
 #include "indices.hpp"
@@ -8,7 +9,7 @@
 namespace sn {
 
 namespace {
-class Upsample final : public Kernel {
+class Upsample final : public LinearKernel {
    public:
     void reshape(Layer& layer) override {
         unpool_ = layer.options.text("method") == "unpool";
@@ -28,10 +29,8 @@ class Upsample final : public Kernel {
             repeat(layer);
     }
 
-    bool looks_back(const Layer&, Role, size_t) const override { return false; }
-
     void backward(Layer& layer) override {
-        if (unpool_ && layer.propagate[1]) clear(layer.bottom_diff(1), layer.bottoms[1]->count());
+        layer.clear_bottom_diffs(1);
         if (!layer.propagate[0]) return;
         if (unpool_)
             gather(layer);
@@ -46,14 +45,11 @@ class Upsample final : public Kernel {
         const float* x = layer.bottom();
         float* y = layer.top();
         const int64_t plane = high_ * wide_, area = area_;
-        parallel(
-            planes_,
-            [=](int64_t begin, int64_t end) {
-                std::fill(y + begin * area, y + end * area, 0.0F);
-                for (int64_t i = begin * plane; i < end * plane; ++i)
-                    y[i / plane * area + places_[static_cast<size_t>(i)]] = x[i];
-            },
-            area);
+        parallel(planes_, area, [=](int64_t begin, int64_t end) {
+            std::fill(y + begin * area, y + end * area, 0.0F);
+            for (int64_t i = begin * plane; i < end * plane; ++i)
+                y[i / plane * area + places_[static_cast<size_t>(i)]] = x[i];
+        });
     }
 
     void find(const Layer& layer) {
@@ -72,9 +68,8 @@ class Upsample final : public Kernel {
         const float* dy = layer.top_diff();
         float* dx = layer.bottom_diff();
         const int64_t plane = high_ * wide_, area = area_;
-        parallel(planes_ * plane, [=](int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end; ++i)
-                dx[i] = dy[i / plane * area + places_[static_cast<size_t>(i)]];
+        parallel_each(planes_ * plane, [=](int64_t i) {
+            dx[i] = dy[i / plane * area + places_[static_cast<size_t>(i)]];
         });
     }
 
@@ -82,46 +77,36 @@ class Upsample final : public Kernel {
         const Planes planes(layer.bottoms[0]->data, layer.tops[0]->shape());
         const auto from = layer.bottoms[0]->data.read(planes.source);
         const auto to = layer.tops[0]->data.write(planes.target);
-        const auto* x = static_cast<const float*>(from.get_data_handle());
-        auto* y = static_cast<float*>(to.get_data_handle());
+        const auto* x = floats(from);
+        auto* y = floats(to);
         const int64_t inner = planes.inner, wide = wide_, scale = scale_,
                       row = wide * scale * inner;
-        parallel(
-            planes.outer * high_,
-            [=](int64_t begin, int64_t end) {
-                for (int64_t r = begin; r < end; ++r) {
-                    float* first = y + r * scale * row;
-                    for (int64_t k = 0; k < wide * scale; ++k)
-                        std::copy_n(x + (r * wide + k / scale) * inner, inner, first + k * inner);
-                    for (int64_t s = 1; s < scale; ++s) std::copy_n(first, row, first + s * row);
-                }
-            },
-            row * scale);
+        parallel_each(planes.outer * high_, row * scale, [=](int64_t r) {
+            float* first = y + r * scale * row;
+            for (int64_t k = 0; k < wide * scale; ++k)
+                std::copy_n(x + (r * wide + k / scale) * inner, inner, first + k * inner);
+            for (int64_t s = 1; s < scale; ++s) std::copy_n(first, row, first + s * row);
+        });
     }
 
     void add_up(Layer& layer) const {
         const Planes planes(layer.tops[0]->diff, layer.shape());
         const auto from = layer.tops[0]->diff.read(planes.source);
         const auto to = layer.bottoms[0]->diff.write(planes.target);
-        const auto* dy = static_cast<const float*>(from.get_data_handle());
-        auto* dx = static_cast<float*>(to.get_data_handle());
+        const auto* dy = floats(from);
+        auto* dx = floats(to);
         const int64_t inner = planes.inner, wide = wide_, scale = scale_,
                       row = wide * scale * inner;
-        parallel(
-            planes.outer * high_,
-            [=](int64_t begin, int64_t end) {
-                for (int64_t r = begin; r < end; ++r) {
-                    float* sums = dx + r * wide * inner;
-                    std::fill_n(sums, wide * inner, 0.0F);
-                    for (int64_t s = 0; s < scale; ++s)
-                        for (int64_t k = 0; k < wide * scale; ++k) {
-                            const float* some = dy + (r * scale + s) * row + k * inner;
-                            float* sum = sums + k / scale * inner;
-                            for (int64_t i = 0; i < inner; ++i) sum[i] += some[i];
-                        }
+        parallel_each(planes.outer * high_, row * scale, [=](int64_t r) {
+            float* sums = dx + r * wide * inner;
+            std::fill_n(sums, wide * inner, 0.0F);
+            for (int64_t s = 0; s < scale; ++s)
+                for (int64_t k = 0; k < wide * scale; ++k) {
+                    const float* some = dy + (r * scale + s) * row + k * inner;
+                    float* sum = sums + k / scale * inner;
+                    for (int64_t i = 0; i < inner; ++i) sum[i] += some[i];
                 }
-            },
-            row * scale);
+        });
     }
 
     bool unpool_ = false;

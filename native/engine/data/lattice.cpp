@@ -73,17 +73,13 @@ extern "C" sn_status sn_lattice_filter(double* out, const double* in, int64_t ro
         const auto length = static_cast<size_t>(2 * (lattice->size + 1) * block);
         std::vector<std::vector<double>> rooms(static_cast<size_t>(teams),
                                                std::vector<double>(length));
-        sn::parallel(
-            teams,
-            [&](int64_t begin, int64_t end) {
-                for (int64_t team = begin; team < end; ++team)
-                    for (int64_t one = team; one < blocks; one += teams) {
-                        const int64_t first = one * block;
-                        filter(out + first * lattice->points, in + first * lattice->points,
-                               std::min(block, rows - first), *lattice, transposed != 0,
-                               rooms[static_cast<size_t>(team)]);
-                    }
-            },
-            lattice->points * corners * block);
+        sn::parallel_each(teams, lattice->points * corners * block, [&](int64_t team) {
+            for (int64_t one = team; one < blocks; one += teams) {
+                const int64_t first = one * block;
+                filter(out + first * lattice->points, in + first * lattice->points,
+                       std::min(block, rows - first), *lattice, transposed != 0,
+                       rooms[static_cast<size_t>(team)]);
+            }
+        });
     });
 }

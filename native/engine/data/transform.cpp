@@ -131,7 +131,7 @@ sn_status sn_transform_records(float* out, int64_t* failed, const sn_transform* 
         }
     };
     if (threaded != 0)
-        sn::parallel(count, make, size);
+        sn::parallel(count, size, make);
     else
         make(0, count);
     return SN_OK;

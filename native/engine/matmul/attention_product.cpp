@@ -110,16 +110,12 @@ void AttentionProduct::run(const Attention& attention, Blob& y) {
     const int64_t values = lay_out(job, nullptr);
     auto* memory =
         static_cast<float*>(scratch().room(static_cast<size_t>(parts * values) * sizeof(float)));
-    parallel(
-        parts,
-        [=](int64_t begin, int64_t end) {
-            for (int64_t part = begin; part < end; ++part) {
-                AttentionJob own = job;
-                lay_out(own, memory + part * values);
-                run_units(own, units * part / parts, units * (part + 1) / parts);
-            }
-        },
-        units / parts * block_ * columns_ * (depth_ + width_) / 8);
+    parallel_each(parts, units / parts * block_ * columns_ * (depth_ + width_) / 8,
+                  [=](int64_t part) {
+                      AttentionJob own = job;
+                      lay_out(own, memory + part * values);
+                      run_units(own, units * part / parts, units * (part + 1) / parts);
+                  });
 }
 
 // Blocks of rows, matrix by matrix.

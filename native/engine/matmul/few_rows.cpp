@@ -56,15 +56,14 @@ SN_INLINE void multiply_columns(const Operands& of, int64_t first) {
 template <class Vector, int64_t rows>
 void multiply(const Operands& of) {
     constexpr int64_t together = columns_at_once<Vector>(rows);
-    parallel((of.columns + together - 1) / together,
+    parallel((of.columns + together - 1) / together, together * of.depth * rows / 4,
              [=](int64_t begin, int64_t end) __attribute__((always_inline)) {
                  const int64_t stop = std::min(end * together, of.columns);
                  int64_t c = begin * together;
                  for (; c + together <= stop; c += together)
                      multiply_columns<Vector, rows, together>(of, c);
                  for (; c < stop; ++c) multiply_columns<Vector, rows, 1>(of, c);
-             },
-             together * of.depth * rows / 4);
+             });
 }
 
 template <class V>

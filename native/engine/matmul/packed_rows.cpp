@@ -47,16 +47,14 @@ void multiply(const PackedRows& of, const float* a, const float* matrix, float* 
     constexpr int64_t lanes = sizeof(Vector) / sizeof(float);
     constexpr int64_t width = columns_at_once<Vector>(rows), blocks = block / lanes / width;
     const int64_t size = (of.depth + depths - 1) / depths * depths * block;
-    parallel((of.columns + block - 1) / block,
-             [=](int64_t begin, int64_t end) __attribute__((always_inline)) {
-                 for (int64_t b = begin; b < end; ++b)
-                     for (int64_t part = 0; part < blocks; ++part) {
-                         const int64_t first = part * width * lanes;
-                         multiply_columns<Vector, rows, width>(of, a, matrix + b * size + first, c,
-                                                       b * block + first);
-                     }
-             },
-             block * of.depth * rows / 4);
+    parallel_each((of.columns + block - 1) / block, block * of.depth * rows / 4,
+                  [=](int64_t b) __attribute__((always_inline)) {
+                      for (int64_t part = 0; part < blocks; ++part) {
+                          const int64_t first = part * width * lanes;
+                          multiply_columns<Vector, rows, width>(of, a, matrix + b * size + first, c,
+                                                                b * block + first);
+                      }
+                  });
 }
 
 template <class V>

@@ -26,7 +26,7 @@ void TransposedProduct::run(const float* matrix, const float* x, const float* bi
 // A line of memory of each row at a time.
 void TransposedProduct::turn(const float* bias, float* y) const {
     constexpr int64_t line = 16;
-    parallel((columns_ + line - 1) / line,
+    parallel((columns_ + line - 1) / line, line * rows_,
              [=, from = turned_.data()](int64_t begin, int64_t end) {
                  for (int64_t c = begin * line; c < std::min(end * line, columns_); c += line) {
                      const int64_t stop = std::min(c + line, columns_);
@@ -34,8 +34,7 @@ void TransposedProduct::turn(const float* bias, float* y) const {
                          for (int64_t i = c; i < stop; ++i)
                              y[r * columns_ + i] = from[i * rows_ + r] + (bias ? bias[i] : 0.0F);
                  }
-             },
-             line * rows_);
+             });
 }
 
 }  // namespace sn

@@ -70,13 +70,9 @@ std::shared_ptr<float> FoldedWeights::rows(const Layer& head) const {
     const float *from = head.param(0), *factors = factors_.data();
     auto made = pages().take(static_cast<size_t>(channels * row) * sizeof(float));
     float* to = made.get();
-    parallel(
-        channels,
-        [=](int64_t begin, int64_t end) {
-            for (int64_t c = begin; c < end; ++c)
-                for (int64_t i = c * row; i < (c + 1) * row; ++i) to[i] = from[i] * factors[c];
-        },
-        row);
+    parallel_each(channels, row, [=](int64_t c) {
+        for (int64_t i = c * row; i < (c + 1) * row; ++i) to[i] = from[i] * factors[c];
+    });
     return made;
 }
 

@@ -19,7 +19,7 @@ class PSROIPooling final : public Kernel {
         images_ = in[0], channels_ = in[1], high_ = in[2], wide_ = in[3];
         group_ = layer.options.integer("group_size");
         outputs_ = layer.options.integer("output_dim");
-        scale_ = static_cast<float>(layer.options.real("spatial_scale"));
+        scale_ = layer.options.real32("spatial_scale");
         const auto regions = static_cast<size_t>(layer.tops[0]->shape()[0]);
         image_.assign(regions, 0);
         rows_.assign(regions * static_cast<size_t>(group_), {0, 0});
@@ -43,30 +43,24 @@ class PSROIPooling final : public Kernel {
 
     // One thread adds to a plane: threads share out the channels.
     void backward(Layer& layer) override {
-        if (layer.propagate[1]) clear(layer.bottom_diff(1), layer.bottoms[1]->count());
+        layer.clear_bottom_diffs(1);
         if (!layer.propagate[0]) return;
         const float* dy = layer.top_diff();
         float* dx = layer.bottom_diff();
         clear(dx, layer.bottoms[0]->count());
         const int64_t bins = group_ * group_, regions = static_cast<int64_t>(image_.size());
-        parallel(
-            outputs_ * bins,
-            [&](int64_t begin, int64_t end) {
-                for (int64_t n = 0; n < regions; ++n)
-                    for (int64_t c = begin; c < end; ++c) {
-                        const auto [rows, columns] = window(n, c % bins);
-                        const int64_t area =
-                            (rows.end - rows.begin) * (columns.end - columns.begin);
-                        if (area <= 0) continue;
-                        const float share = dy[n * outputs_ * bins + c] / static_cast<float>(area);
-                        float* to =
-                            dx + (image_[static_cast<size_t>(n)] * channels_ + c) * high_ * wide_;
-                        for (int64_t h = rows.begin; h < rows.end; ++h)
-                            for (int64_t w = columns.begin; w < columns.end; ++w)
-                                to[h * wide_ + w] += share;
-                    }
-            },
-            regions * 32);
+        parallel_each(outputs_ * bins, regions * 32, [&](int64_t c) {
+            for (int64_t n = 0; n < regions; ++n) {
+                const auto [rows, columns] = window(n, c % bins);
+                const int64_t area = (rows.end - rows.begin) * (columns.end - columns.begin);
+                if (area <= 0) continue;
+                const float share = dy[n * outputs_ * bins + c] / static_cast<float>(area);
+                float* to = dx + (image_[static_cast<size_t>(n)] * channels_ + c) * high_ * wide_;
+                for (int64_t h = rows.begin; h < rows.end; ++h)
+                    for (int64_t w = columns.begin; w < columns.end; ++w)
+                        to[h * wide_ + w] += share;
+            }
+        });
     }
 
    private:
@@ -74,15 +68,10 @@ class PSROIPooling final : public Kernel {
     template <class F>
     void each_plane(int64_t count, F&& body) const {
         const int64_t bins = group_ * group_, one = outputs_ * bins;
-        parallel(
-            count,
-            [&](int64_t begin, int64_t end) {
-                for (int64_t i = begin; i < end; ++i) {
-                    const int64_t n = i / one, c = i % one;
-                    body(n, c % bins, image_[static_cast<size_t>(n)] * channels_ + c, i);
-                }
-            },
-            64);
+        parallel_each(count, 64, [&](int64_t i) {
+            const int64_t n = i / one, c = i % one;
+            body(n, c % bins, image_[static_cast<size_t>(n)] * channels_ + c, i);
+        });
     }
 
     std::pair<Bin, Bin> window(int64_t n, int64_t bin) const {

@@ -41,8 +41,8 @@ class ROIPooling final : public Kernel {
         images_ = in[0], channels_ = in[1], high_ = in[2], wide_ = in[3];
         const auto pooled = layer.options.integers("pooled");
         pooled_high_ = pooled[0], pooled_wide_ = pooled[1];
-        scale_ = static_cast<float>(layer.options.real("spatial_scale"));
-        pad_ = static_cast<float>(layer.options.real("pad_ratio"));
+        scale_ = layer.options.real32("spatial_scale");
+        pad_ = layer.options.real32("pad_ratio");
         in.push_back(layer.tops[0]->count());
         if (in == seen_) return;
         seen_ = in;
@@ -55,41 +55,31 @@ class ROIPooling final : public Kernel {
         const float* x = layer.bottom();
         float* y = layer.top();
         const int64_t area = pooled_high_ * pooled_wide_;
-        parallel(
-            static_cast<int64_t>(regions_.size()) * channels_,
-            [&](int64_t begin, int64_t end) {
-                for (int64_t k = begin; k < end; ++k) {
-                    const Region& region = regions_[static_cast<size_t>(k / channels_)];
-                    const int64_t plane = region.image * channels_ + k % channels_;
-                    pool(region, x + plane * high_ * wide_, y + k * area,
-                         largest_.data() + k * area);
-                }
-            },
-            area * 16);
+        parallel_each(static_cast<int64_t>(regions_.size()) * channels_, area * 16, [&](int64_t k) {
+            const Region& region = regions_[static_cast<size_t>(k / channels_)];
+            const int64_t plane = region.image * channels_ + k % channels_;
+            pool(region, x + plane * high_ * wide_, y + k * area, largest_.data() + k * area);
+        });
     }
 
     // Threads share the channels out, so that no two add to the same value.
     void backward(Layer& layer) override {
-        if (layer.propagate[1]) clear(layer.bottom_diff(1), layer.bottoms[1]->count());
+        layer.clear_bottom_diffs(1);
         if (!layer.propagate[0]) return;
         const float* dy = layer.top_diff();
         float* dx = layer.bottom_diff();
         clear(dx, layer.bottoms[0]->count());
         const int64_t area = pooled_high_ * pooled_wide_;
-        parallel(
-            channels_,
-            [&](int64_t begin, int64_t end) {
-                for (size_t n = 0; n < regions_.size(); ++n)
-                    for (int64_t c = begin; c < end; ++c) {
-                        const int64_t first = (static_cast<int64_t>(n) * channels_ + c) * area;
-                        float* to = dx + (regions_[n].image * channels_ + c) * high_ * wide_;
-                        for (int64_t i = first; i < first + area; ++i) {
-                            const int32_t place = largest_[static_cast<size_t>(i)];
-                            if (place >= 0) to[place] += dy[i];
-                        }
-                    }
-            },
-            static_cast<int64_t>(regions_.size()) * area);
+        parallel_each(channels_, static_cast<int64_t>(regions_.size()) * area, [&](int64_t c) {
+            for (size_t n = 0; n < regions_.size(); ++n) {
+                const int64_t first = (static_cast<int64_t>(n) * channels_ + c) * area;
+                float* to = dx + (regions_[n].image * channels_ + c) * high_ * wide_;
+                for (int64_t i = first; i < first + area; ++i) {
+                    const int32_t place = largest_[static_cast<size_t>(i)];
+                    if (place >= 0) to[place] += dy[i];
+                }
+            }
+        });
     }
 
    private:
@@ -152,8 +142,8 @@ class ROIAlign final : public Kernel {
         const Shape &in = layer.shape(), &out = layer.tops[0]->shape();
         images_ = in[0], channels_ = in[1], high_ = in[2], wide_ = in[3];
         grid_high_ = out[2], grid_wide_ = out[3];
-        scale_ = static_cast<float>(layer.options.real("spatial_scale"));
-        pad_ = static_cast<float>(layer.options.real("pad_ratio"));
+        scale_ = layer.options.real32("spatial_scale");
+        pad_ = layer.options.real32("pad_ratio");
         const auto regions = static_cast<size_t>(out[0]);
         image_.assign(regions, 0);
         rows_.assign(regions * static_cast<size_t>(grid_high_), {});
@@ -165,60 +155,46 @@ class ROIAlign final : public Kernel {
         const float* x = layer.bottom();
         float* y = layer.top();
         const int64_t area = grid_high_ * grid_wide_;
-        parallel(
-            static_cast<int64_t>(image_.size()) * channels_,
-            [&](int64_t begin, int64_t end) {
-                for (int64_t k = begin; k < end; ++k) {
-                    const int64_t n = k / channels_;
-                    const float* from = plane(x, n, k % channels_);
-                    float* to = y + k * area;
-                    each_spot(
-                        n,
-                        [&](int64_t at, const Spot& r, const Spot& c) {
-                            const float *above = from + r.low * wide_,
-                                        *below = from + r.high * wide_;
-                            const float top =
-                                above[c.low] * (1 - c.share) + above[c.high] * c.share;
-                            const float bottom =
-                                below[c.low] * (1 - c.share) + below[c.high] * c.share;
-                            to[at] = top * (1 - r.share) + bottom * r.share;
-                        },
-                        [&](int64_t at) { to[at] = 0; });
-                }
-            },
-            area * 8);
+        parallel_each(static_cast<int64_t>(image_.size()) * channels_, area * 8, [&](int64_t k) {
+            const int64_t n = k / channels_;
+            const float* from = plane(x, n, k % channels_);
+            float* to = y + k * area;
+            each_spot(
+                n,
+                [&](int64_t at, const Spot& r, const Spot& c) {
+                    const float *above = from + r.low * wide_, *below = from + r.high * wide_;
+                    const float top = above[c.low] * (1 - c.share) + above[c.high] * c.share;
+                    const float bottom = below[c.low] * (1 - c.share) + below[c.high] * c.share;
+                    to[at] = top * (1 - r.share) + bottom * r.share;
+                },
+                [&](int64_t at) { to[at] = 0; });
+        });
     }
 
     // Threads share the channels out, so that no two add to the same value.
     void backward(Layer& layer) override {
-        if (layer.propagate[1]) clear(layer.bottom_diff(1), layer.bottoms[1]->count());
+        layer.clear_bottom_diffs(1);
         if (!layer.propagate[0]) return;
         const float* dy = layer.top_diff();
         float* dx = layer.bottom_diff();
         clear(dx, layer.bottoms[0]->count());
         const int64_t area = grid_high_ * grid_wide_;
         const auto regions = static_cast<int64_t>(image_.size());
-        parallel(
-            channels_,
-            [&](int64_t begin, int64_t end) {
-                for (int64_t n = 0; n < regions; ++n)
-                    for (int64_t c = begin; c < end; ++c) {
-                        float* to = const_cast<float*>(plane(dx, n, c));
-                        const float* from = dy + (n * channels_ + c) * area;
-                        each_spot(
-                            n,
-                            [&](int64_t at, const Spot& r, const Spot& s) {
-                                float *above = to + r.low * wide_, *below = to + r.high * wide_;
-                                const float up = from[at] * (1 - r.share),
-                                            down = from[at] * r.share;
-                                above[s.low] += up * (1 - s.share), above[s.high] += up * s.share;
-                                below[s.low] += down * (1 - s.share),
-                                    below[s.high] += down * s.share;
-                            },
-                            [](int64_t) {});
-                    }
-            },
-            regions * area * 8);
+        parallel_each(channels_, regions * area * 8, [&](int64_t c) {
+            for (int64_t n = 0; n < regions; ++n) {
+                float* to = const_cast<float*>(plane(dx, n, c));
+                const float* from = dy + (n * channels_ + c) * area;
+                each_spot(
+                    n,
+                    [&](int64_t at, const Spot& r, const Spot& s) {
+                        float *above = to + r.low * wide_, *below = to + r.high * wide_;
+                        const float up = from[at] * (1 - r.share), down = from[at] * r.share;
+                        above[s.low] += up * (1 - s.share), above[s.high] += up * s.share;
+                        below[s.low] += down * (1 - s.share), below[s.high] += down * s.share;
+                    },
+                    [](int64_t) {});
+            }
+        });
     }
 
    private:

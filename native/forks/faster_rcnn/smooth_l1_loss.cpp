@@ -9,17 +9,29 @@
 namespace sn {
 
 namespace {
+// What is compared, and the weights inside and outside of the loss, if there are any.
+struct Differences {
+    explicit Differences(const Layer& layer)
+        : a(layer.bottom(0)),
+          b(layer.bottom(1)),
+          inside(layer.bottoms.size() > 2 ? layer.bottom(2) : nullptr),
+          outside(layer.bottoms.size() > 3 ? layer.bottom(3) : nullptr) {}
+    float difference(int64_t i) const { return (a[i] - b[i]) * (inside ? inside[i] : 1.0F); }
+    float weight(int64_t i) const {
+        return (inside ? inside[i] : 1.0F) * (outside ? outside[i] : 1.0F);
+    }
+    const float *a, *b, *inside, *outside;
+};
+
 // Squared near zero, absolute beyond (Fast R-CNN: smooth_L1_loss_layer.cu).
 class SmoothL1Loss final : public Kernel {
    public:
-    void reshape(Layer& layer) override {
-        sigma2_ = static_cast<float>(layer.options.real("sigma2"));
-    }
+    void reshape(Layer& layer) override { sigma2_ = layer.options.real32("sigma2"); }
 
     void forward(Layer& layer) override {
-        const View at(layer);
+        const Differences at(layer);
         const float s = sigma2_, corner = 1 / s;
-        const double sum = loss_sum(layer, layer.bottoms[0]->count(), [=](int64_t i) {
+        const double sum = loss_sum(layer, layer.bottoms[0]->count(), 1, [=](int64_t i) {
             const float d = at.difference(i), size = std::fabs(d);
             const float one = size < corner ? 0.5F * d * d * s : size - 0.5F * corner;
             return static_cast<double>(at.outside ? at.outside[i] * one : one);
@@ -28,32 +40,17 @@ class SmoothL1Loss final : public Kernel {
     }
 
     void backward(Layer& layer) override {
-        const View at(layer);
+        const Differences at(layer);
         const float s = sigma2_, corner = 1 / s;
         difference_gradients(layer, [=](float scale, int64_t i) {
             const float d = at.difference(i);
             const float away = d > 0 ? 1.0F : (d < 0 ? -1.0F : d);
             return scale * ((std::fabs(d) < corner ? s * d : away) * at.weight(i));
         });
-        for (size_t k = 2; k < layer.bottoms.size(); ++k)  // the weights are constants
-            if (layer.propagate[k])
-                std::fill_n(layer.bottom_diff(k), layer.bottoms[k]->count(), 0.0F);
+        layer.clear_bottom_diffs(2);
     }
 
    private:
-    struct View {
-        explicit View(const Layer& layer)
-            : a(layer.bottom(0)),
-              b(layer.bottom(1)),
-              inside(layer.bottoms.size() > 2 ? layer.bottom(2) : nullptr),
-              outside(layer.bottoms.size() > 3 ? layer.bottom(3) : nullptr) {}
-        float difference(int64_t i) const { return (a[i] - b[i]) * (inside ? inside[i] : 1.0F); }
-        float weight(int64_t i) const {
-            return (inside ? inside[i] : 1.0F) * (outside ? outside[i] : 1.0F);
-        }
-        const float *a, *b, *inside, *outside;
-    };
-
     float sigma2_ = 1;
 };
 
@@ -68,7 +65,7 @@ class SmoothL1LossOHEM final : public Kernel {
     }
 
     void forward(Layer& layer) override {
-        const View at(layer);
+        const Differences at(layer);
         double sum = 0;
         for (int64_t i = 0; i < outer_ * inner_; ++i) {
             double place = 0;
@@ -85,31 +82,20 @@ class SmoothL1LossOHEM final : public Kernel {
 
     // As in R-FCN the weights act inside the loss alone: the gradient is that of w (a - b).
     void backward(Layer& layer) override {
-        const View at(layer);
+        const Differences at(layer);
         const double by = normalizer(layer, outer_, inner_, outer_ * inner_);
         for (size_t k = 0; k < 2; ++k) {
             if (!layer.propagate[k]) continue;
             const float scale = (k == 0 ? 1.0F : -1.0F) * weight(layer) / static_cast<float>(by);
             float* dx = layer.bottom_diff(k);
-            parallel(layer.bottoms[k]->count(), [=](int64_t begin, int64_t end) {
-                for (int64_t i = begin; i < end; ++i)
-                    dx[i] = scale * std::clamp(at.difference(i), -1.0F, 1.0F);
+            parallel_each(layer.bottoms[k]->count(), [=](int64_t i) {
+                dx[i] = scale * std::clamp(at.difference(i), -1.0F, 1.0F);
             });
         }
-        if (layer.propagate.size() > 2 && layer.propagate[2])
-            std::fill_n(layer.bottom_diff(2), layer.bottoms[2]->count(), 0.0F);
+        layer.clear_bottom_diffs(2);
     }
 
    private:
-    struct View {
-        explicit View(const Layer& layer)
-            : a(layer.bottom(0)),
-              b(layer.bottom(1)),
-              inside(layer.bottoms.size() > 2 ? layer.bottom(2) : nullptr) {}
-        float difference(int64_t i) const { return (a[i] - b[i]) * (inside ? inside[i] : 1.0F); }
-        const float *a, *b, *inside;
-    };
-
     int64_t index(int64_t place, int64_t channel) const {
         return (place / inner_ * channels_ + channel) * inner_ + place % inner_;
     }

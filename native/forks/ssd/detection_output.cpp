@@ -22,10 +22,10 @@ class DetectionOutput final : public Kernel {
         top_k_ = options.integer("top_k");
         least_ =
             static_cast<float>(options.real("confidence_threshold", static_cast<double>(-FLT_MAX)));
-        threshold_ = static_cast<float>(options.real("nms_threshold"));
-        eta_ = static_cast<float>(options.real("eta"));
+        threshold_ = options.real32("nms_threshold");
+        eta_ = options.real32("eta");
         objectness_ = layer.bottoms.size() > 3 && options.flag("refines")
-                          ? static_cast<float>(options.real("objectness_score"))
+                          ? options.real32("objectness_score")
                           : -FLT_MAX;
         refined_.resize(static_cast<size_t>(layer.bottoms.size() > 4 ? priors_ * 4 : 0));
         // Taken here: nothing may fail for want of memory inside a parallel loop.
@@ -59,26 +59,16 @@ class DetectionOutput final : public Kernel {
 
     // Offsets lie prior by prior; decoded boxes class by class.
     void decode(const float* offsets, const Priors& priors) {
-        parallel(
-            priors_,
-            [&](int64_t begin, int64_t end) {
-                for (int64_t p = begin; p < end; ++p)
-                    for (int64_t c = 0; c < sets(); ++c)
-                        boxes_[static_cast<size_t>(c * priors_ + p)] =
-                            code_.decode(priors.box(p), priors.variance(p),
-                                         box_at(offsets + (p * sets() + c) * 4));
-            },
-            sets() * 16);
+        parallel_each(priors_, sets() * 16, [&](int64_t p) {
+            for (int64_t c = 0; c < sets(); ++c)
+                boxes_[static_cast<size_t>(c * priors_ + p)] = code_.decode(
+                    priors.box(p), priors.variance(p), box_at(offsets + (p * sets() + c) * 4));
+        });
     }
 
     void select(const float* scores) {
-        parallel(
-            classes_,
-            [&](int64_t begin, int64_t end) {
-                for (int64_t c = begin; c < end; ++c)
-                    select(scores, c, candidates_[static_cast<size_t>(c)]);
-            },
-            priors_ * 8);
+        parallel_each(classes_, priors_ * 8,
+                      [&](int64_t c) { select(scores, c, candidates_[static_cast<size_t>(c)]); });
     }
 
     void select(const float* scores, int64_t label, std::vector<Scored>& candidates) const {

@@ -30,11 +30,11 @@ class MultiBoxLoss final : public Kernel {
         smooth_ = options.text("loc_loss_type") == "smooth_l1";
         softmax_ = options.text("conf_loss_type") == "softmax";
         matcher_.configure(options.text("match_type") == "per_prediction",
-                           static_cast<float>(options.real("overlap_threshold")),
+                           options.real32("overlap_threshold"),
                            options.flag("ignore_cross_boundary_bbox"));
         read_mining(options);
         refines_ = options.flag("refines");
-        objectness_ = static_cast<float>(options.real("objectness_score"));
+        objectness_ = options.real32("objectness_score");
         refined_.resize(static_cast<size_t>(layer.bottoms.size() > 5 ? priors_ * 4 : 0));
         normalization_ = options.text("normalization");
         location_weight_ = options.real("loc_weight");
@@ -73,9 +73,7 @@ class MultiBoxLoss final : public Kernel {
 
     void backward(Layer& layer) override {
         const double weight = static_cast<double>(layer.top_diff()[0]) / normalizer_;
-        for (size_t i = 0; i < layer.bottoms.size(); ++i)
-            if (layer.propagate[i])
-                std::fill_n(layer.bottom_diff(i), layer.bottoms[i]->count(), 0.0F);
+        layer.clear_bottom_diffs(0);
         if (layer.propagate[0])
             location_gradient(layer.bottoms[0]->diff.edit(),
                               static_cast<float>(weight * location_weight_));
@@ -112,11 +110,11 @@ class MultiBoxLoss final : public Kernel {
         mining_ = type == "max_negative"   ? Mining::max_negative
                   : type == "hard_example" ? Mining::hard_example
                                            : Mining::none;
-        negatives_ = static_cast<float>(options.real("neg_pos_ratio"));
-        negative_overlap_ = static_cast<float>(options.real("neg_overlap"));
+        negatives_ = options.real32("neg_pos_ratio");
+        negative_overlap_ = options.real32("neg_overlap");
         sample_ = options.integer("sample_size");
         suppresses_ = options.flag("nms") && options.real("nms_threshold") > 0;
-        threshold_ = static_cast<float>(options.real("nms_threshold"));
+        threshold_ = options.real32("nms_threshold");
         top_k_ = options.integer("top_k");
         prior_nms_ = options.flag("use_prior_for_nms");
     }
@@ -315,15 +313,12 @@ class MultiBoxLoss final : public Kernel {
     // Softmax has one label a row; logistic any number, which it takes off what no label costs.
     double confidence_loss(const float* confidences) const {
         const auto count = static_cast<int64_t>(softmax_ ? labels_.size() : rows_.size());
-        double sum = parallel_sum(
-            count,
-            [&](int64_t i) {
-                const auto n = static_cast<size_t>(i);
-                const int64_t row = softmax_ ? labels_[n].row : rows_[n];
-                return static_cast<double>(confidence_loss(confidences + row * classes_,
-                                                           softmax_ ? labels_[n].label : -1));
-            },
-            classes_ * 16);
+        double sum = parallel_sum(count, classes_ * 16, [&](int64_t i) {
+            const auto n = static_cast<size_t>(i);
+            const int64_t row = softmax_ ? labels_[n].row : rows_[n];
+            return static_cast<double>(
+                confidence_loss(confidences + row * classes_, softmax_ ? labels_[n].label : -1));
+        });
         if (softmax_) return sum;
         for (const Label& one : labels_)
             sum -= static_cast<double>(confidences[one.row * classes_ + one.label]);
@@ -345,15 +340,10 @@ class MultiBoxLoss final : public Kernel {
     }
 
     void confidence_gradient(const float* confidences, float* diff, float weight) const {
-        parallel(
-            static_cast<int64_t>(rows_.size()),
-            [&](int64_t begin, int64_t end) {
-                for (int64_t i = begin; i < end; ++i) {
-                    const int64_t at = rows_[static_cast<size_t>(i)] * classes_;
-                    probabilities(confidences + at, diff + at, weight);
-                }
-            },
-            classes_ * 16);
+        parallel_each(static_cast<int64_t>(rows_.size()), classes_ * 16, [&](int64_t i) {
+            const int64_t at = rows_[static_cast<size_t>(i)] * classes_;
+            probabilities(confidences + at, diff + at, weight);
+        });
         for (const Label& one : labels_) diff[one.row * classes_ + one.label] -= weight;
     }
 

@@ -13,9 +13,9 @@ class PriorBox final : public Kernel {
         const Options& options = layer.options;
         rows_ = options.integer("layer_h"), columns_ = options.integer("layer_w");
         height_ = options.real("img_h"), width_ = options.real("img_w");
-        step_h_ = static_cast<float>(options.real("step_h"));
-        step_w_ = static_cast<float>(options.real("step_w"));
-        offset_ = static_cast<float>(options.real("offset"));
+        step_h_ = options.real32("step_h");
+        step_w_ = options.real32("step_w");
+        offset_ = options.real32("offset");
         clip_ = options.flag("clip");
         variances_ = options.reals("variances");
         variances_.resize(4, variances_.front());
@@ -26,13 +26,8 @@ class PriorBox final : public Kernel {
         float* boxes = layer.top();
         const auto priors = static_cast<int64_t>(boxes_.size());
         const int64_t all = rows_ * columns_ * priors * 4;
-        parallel(
-            rows_,
-            [&](int64_t begin, int64_t end) {
-                for (int64_t row = begin; row < end; ++row)
-                    fill(boxes + row * columns_ * priors * 4, row);
-            },
-            columns_ * priors * 8);
+        parallel_each(rows_, columns_ * priors * 8,
+                      [&](int64_t row) { fill(boxes + row * columns_ * priors * 4, row); });
         if (clip_)
             for (int64_t i = 0; i < all; ++i) boxes[i] = std::min(std::max(boxes[i], 0.0F), 1.0F);
         float* variances = boxes + all;
