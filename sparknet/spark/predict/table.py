@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from sparknet.errors import SparkError, outside
 from sparknet.loaders.records import match_classes
-from sparknet.predict.input_columns import IMAGE, VECTOR
 from sparknet.predict.local_rows import check_features
 from sparknet.predict.module_predictor import records_of
 from sparknet.predict.prediction import PATH
 from sparknet.predict.request import Request
+from sparknet.predict.spark_structs import IMAGE, VECTOR
 from sparknet.proto.suggest import did_you_mean
 
 if TYPE_CHECKING:
