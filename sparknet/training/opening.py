@@ -9,21 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from sparknet.errors import DataError
-from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.loaders.records import ArrayRecords, Records, class_names, with_classes
 from sparknet.net import Net
-from sparknet.net.backend import EMBEDDED
-from sparknet.net.recipe import Recipe
 from sparknet.net.record_checks import check_counts, check_names, look_at_first
 from sparknet.net.rows import frame_columns, is_frame
 from sparknet.net.weighting import RowWeights, WeighedNets, label_input
 from sparknet.torch.modules.calling import ModuleLoss, arguments, chosen_inputs
 from sparknet.torch.modules.trial import parts_of
 from sparknet.training.checkpoints.runs import FolderRuns, sampled, save_weights
-from sparknet.training.driver.setup import NetSetup, RunSetup
+from sparknet.training.driver.setup import Begin, NetSetup, RunSetup
 from sparknet.training.module_setup import ModuleSetup, set_weights
 from sparknet.training.settings.training import RunSettings
-from sparknet.training.training_net import training_net
+from sparknet.training.training_net import net_of
 from sparknet.training.workers.shared_data import (
     TableColumns,
     open_data,
@@ -64,10 +61,9 @@ def open_training(
     weights = RowWeights(
         getattr(given, "weight_column", None), getattr(given, "class_weights", None)
     )
-    begin = _open_net if given.module is None else _open_module
-    setup, files, records = begin(
-        given, folder, settings, runs, getattr(given, "resume", False), weights
-    )
+    begin = (settings, runs, getattr(given, "resume", False), given.validation is not None)
+    open_subject = _open_net if given.module is None else _open_module
+    setup, files, records = open_subject(given, folder, begin, weights)
     setup.identity["data"] = sampled(records)
     setup.check(records=len(records), batch_size=setup.batch_size)
     return Opening(setup, files)
@@ -76,14 +72,7 @@ def open_training(
 Begun = tuple[RunSetup, dict[str, Any], Records]
 
 
-def _open_net(
-    given: Any,
-    folder: Path,
-    settings: RunSettings,
-    runs: FolderRuns | None,
-    resume: bool,
-    weights: RowWeights,
-) -> Begun:
+def _open_net(given: Any, folder: Path, begin: Begin, weights: RowWeights) -> Begun:
     def make_net(resumed_seed: int | None) -> Net:
         begin_with = given.weights
         if (
@@ -92,20 +81,10 @@ def _open_net(
             and not is_model_folder(begin_with)
         ):
             begin_with = save_weights(FolderRuns, os.fspath(begin_with), str(folder))
-        return training_net(
-            given.solver,
-            begin_with,
-            resumed_seed,
-            given.precision,
-            Preprocessing.of(given),
-            getattr(given, "backend", EMBEDDED),
-            given.dialect,
-            Recipe.of(given),
-            given.seed,
-        )
+        return net_of(given, given.solver, begin_with, resumed_seed)
 
     nets = WeighedNets(make_net, weights.is_given)
-    setup = NetSetup(settings, runs, resume, given.validation is not None, nets)
+    setup = NetSetup(*begin, nets)
     setup.check()
     net = nets.plain
     files = share_data(net, given, folder)
@@ -137,14 +116,7 @@ def share_data(net: Net, settings: Any, folder: Path) -> dict[str, Any]:
     return {"records": records, "validation": held_out}
 
 
-def _open_module(
-    given: Any,
-    folder: Path,
-    settings: RunSettings,
-    runs: FolderRuns | None,
-    resume: bool,
-    weights: RowWeights,
-) -> Begun:
+def _open_module(given: Any, folder: Path, begin: Begin, weights: RowWeights) -> Begun:
     parts = parts_of(given.module, given.loss, given.optimizer, given.lr_schedule)
     shared: dict[str, str | None] = {"validation": None}
     labels: tuple[str, ...] = ()
@@ -167,9 +139,8 @@ def _open_module(
     if shared["validation"] is not None:
         validation = open_shared(shared["validation"])
         chosen_inputs(parts.module, list(validation.columns), given.targets)
-    validates, first = given.validation is not None, first_of(records)
     column = WEIGHT if weights.is_given else None
-    setup = ModuleSetup(settings, runs, resume, validates, given, parts, inputs, first, column)
+    setup = ModuleSetup(*begin, given, parts, inputs, first_of(records), column)
     setup.check()
     set_weights(setup.flat, given.weights, FolderRuns)
     return setup, shared, records

@@ -16,7 +16,6 @@ import numpy as np
 from sparknet.errors import Diverged, SettingError, SpecError
 from sparknet.graph.curves import Curves, Panel, Series, svg
 from sparknet.loaders.image_settings import ImageKeywords
-from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net.recipe import Recipe
 from sparknet.proto import caffe_pb2
 from sparknet.proto.suggest import did_you_mean
@@ -24,8 +23,8 @@ from sparknet.training.local_training import train
 from sparknet.training.observers import unheard
 from sparknet.training.settings.training import ProcessSettings
 from sparknet.training.strategies import Averaging
+from sparknet.training.training_net import net_of
 from sparknet.training.training_net import settings as solver_of
-from sparknet.training.training_net import training_net
 
 FEWEST = 10
 """Steps that a curve needs."""
@@ -168,17 +167,7 @@ def find_lr(
     if process_settings.module is not None:
         schedule = partial(_rising_schedule, low, factor)
         return _curve(replace(process_settings, lr_schedule=schedule), low, factor, steps)
-    trained_net = training_net(
-        process_settings.solver,
-        process_settings.weights,
-        None,
-        process_settings.precision,
-        Preprocessing.of(process_settings),
-        process_settings.backend,
-        process_settings.dialect,
-        Recipe.of(process_settings),
-        process_settings.seed,
-    )
+    trained_net = net_of(process_settings, process_settings.solver, process_settings.weights, None)
     net = trained_net.with_solver(_rising(solver_of(trained_net), low, factor))
     others = {name: settings[name] for name in settings.keys() - _OF_THE_NET}
     return _curve(ProcessSettings(net, data, **others), low, factor, steps)

@@ -76,6 +76,23 @@ def training_net(
     return solver.copy()
 
 
+def net_of(
+    given: Any, solver: Any, weights: StrPath | WeightCollection | None, seed: int | None
+) -> Net:
+    """Return the net of a solver by the settings of a training; ``seed`` is a resumed run's."""
+    return training_net(
+        solver,
+        weights,
+        seed,
+        given.precision,
+        Preprocessing.of(given),
+        getattr(given, "backend", EMBEDDED),
+        given.dialect,
+        Recipe.of(given),
+        given.seed,
+    )
+
+
 def settings(net: Net) -> caffe_pb2.SolverParameter:
     if net.settings is None:
         raise SettingError("training needs a solver: a net alone does not say how it is trained")

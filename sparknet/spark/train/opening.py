@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparknet.errors import SparkError
-from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
 from sparknet.net.files import fetched, local_path
-from sparknet.net.recipe import Recipe, names_model
+from sparknet.net.recipe import names_model
 from sparknet.net.record_checks import check_names, class_numbers
 from sparknet.net.scratch import scratch_folder
 from sparknet.net.weighting import WeighedNets, label_input
@@ -37,11 +36,11 @@ from sparknet.spark.train.frame import COLUMN as WEIGHT
 from sparknet.spark.train.frame import FrameWeights, frame, mapped, without_weights
 from sparknet.torch.modules.calling import ModuleLoss, arguments, chosen_inputs
 from sparknet.torch.modules.trial import parts_of
-from sparknet.training.checkpoints.runs import Runs, save_weights
-from sparknet.training.driver.setup import NetSetup, RunSetup
+from sparknet.training.checkpoints.runs import save_weights
+from sparknet.training.driver.setup import Begin, NetSetup, RunSetup
 from sparknet.training.module_setup import ModuleSetup, set_weights
-from sparknet.training.settings.training import RunSettings, StrPath
-from sparknet.training.training_net import training_net
+from sparknet.training.settings.training import StrPath
+from sparknet.training.training_net import net_of
 from sparknet.training.workers.shared_data import TableColumns
 from sparknet.weights import WeightCollection
 from sparknet.weights.files import is_model_folder
@@ -82,10 +81,6 @@ def open_training(
     if trainer.solver is None:
         raise SparkError("Trainer has no solver: Trainer(solver, …), or a module")
     return _open_net(trainer, session, data, validation, begin)
-
-
-Begin = tuple[RunSettings, Runs | None, bool, bool]
-"""What a `RunSetup` is given first."""
 
 
 def _open_net(
@@ -174,17 +169,7 @@ def _net(trainer: Any, session: SparkSession, seed: int | None) -> Net:
         solver = trainer.solver
         if names_model(solver):
             solver = stack.enter_context(fetched(solver, session))
-        net = training_net(
-            solver,
-            path,
-            seed,
-            trainer.precision,
-            Preprocessing.of(trainer),
-            trainer.backend,
-            trainer.dialect,
-            Recipe.of(trainer),
-            trainer.seed,
-        )
+        net = net_of(trainer, solver, path, seed)
         _ = net.solver  # builds the net, with these weights
     return net
 

@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from sparknet.caffe.precision import Precision
 
 
+Begin = tuple[RunSettings, Runs | None, bool, bool]
+"""What a `RunSetup` is given first."""
+
+
 class RunSetup(ABC):
     """A run before it has workers: what it resumes from, and what identifies it."""
 
