@@ -86,7 +86,7 @@ def _images(path: str, net: Any, model: Model | None) -> Preprocessing | None:
     """Return what happens to images: by a .onnx, a transform_param or the file beside the net."""
     from sparknet.cli.image_flags import settings_beside
     from sparknet.loaders.preprocessing import Preprocessing
-    from sparknet.onnx.metadata import preprocessing_of
+    from sparknet.onnx.source import preprocessing_of
 
     if model is not None and (known := preprocessing_of(model, path)) is not None:
         return known
@@ -99,7 +99,7 @@ def _images(path: str, net: Any, model: Model | None) -> Preprocessing | None:
 def _labels(path: str, model: Model | None) -> tuple[str, ...]:
     """Return the names of classes, by a .onnx or the file beside the net."""
     from sparknet.net.model_inputs import ModelInputs
-    from sparknet.onnx.metadata import labels_of
+    from sparknet.onnx.source import labels_of
 
     inputs = ModelInputs.beside(path) or ModelInputs()
     return (() if model is None else labels_of(model, path)) or inputs.labels

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sparknet.net import Net as FedNet
     from sparknet.proto import Model
     from sparknet.proto.caffe_pb2 import NetParameter, SolverParameter
+    from sparknet.weights import Opened
 
 MODELS = (".caffemodel", ".onnx")
 NETS = (".prototxt", ".pt", *MODELS)
@@ -161,7 +162,8 @@ def take_words(chosen: Namespace) -> None:
     before = (chosen.file, getattr(chosen, "out_file", None), *getattr(chosen, "inputs", ()))
     words = [word for word in before if word]
     is_out = "out_file" in chosen and chosen.model and len(words) == 1
-    if words and not is_out and ("inputs" not in chosen or _is_net(words[0])):
+    is_net = bool(words) and (Path(words[0]).suffix in NETS or _is_folder(words[0]))
+    if words and not is_out and ("inputs" not in chosen or is_net):
         if chosen.model:
             raise WrongUse(f"the net is {words[0]} and {chosen.model}: give NET or -model")
         chosen.model = words.pop(0)
@@ -176,10 +178,6 @@ def take_words(chosen: Namespace) -> None:
             raise FileError(words[0], "no such file or folder")
         raise WrongUse("give NET or -model")
     _enter_folder(chosen)
-
-
-def _is_net(word: str) -> bool:
-    return Path(word).suffix in NETS or _is_folder(word)
 
 
 def _is_folder(word: str) -> bool:
@@ -309,23 +307,31 @@ def add_model(parser: ArgumentParser) -> None:
 
 def test_net(chosen: Namespace) -> Net:
     """Return the net of -model with -weights in the test phase, reading its own data."""
-    from sparknet.caffe import TEST, Net
+    from sparknet.caffe import TEST
     from sparknet.weights import check_layers, open_weights
 
     flags.use_threads(chosen)
     model = open_model_file(chosen.model, chosen)
     files = open_weights([weights(chosen)], {} if model is None else {chosen.model: model})
-    net = Net.from_proto(
-        read_text(chosen.model, chosen.trusted, dialect=chosen.dialect, model=model),
-        TEST,
+    described = read_text(chosen.model, chosen.trusted, dialect=chosen.dialect, model=model)
+    net = caffe_net(chosen, described, TEST, files)
+    check_layers(net, files)
+    return net
+
+
+def caffe_net(chosen: Namespace, described: NetParameter, phase: int, files: Opened) -> Net:
+    """Return pycaffe's net with the weights of files, by the flags of `add_state`."""
+    from sparknet.caffe import Net
+
+    return Net.from_proto(
+        described,
+        phase,
         chosen.level,
         flags.stages(chosen),
         precision=chosen.precision,
         keep_blobs=False,
         models=list(files.values()),
     )
-    check_layers(net, files)
-    return net
 
 
 def fed_net(chosen: Namespace) -> FedNet:

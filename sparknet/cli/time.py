@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from sparknet.caffe import Net
     from sparknet.proto import Model
     from sparknet.proto.caffe_pb2 import NetParameter
-    from sparknet.weights import Opened
 
 Row = dict[str, Any]
 
@@ -268,9 +267,12 @@ def _execute(chosen: Namespace) -> int:
     own = net_file.open_model_file(chosen.model, chosen) if chosen.model else None
     models = {} if own is None else {chosen.model: own}
     files = open_weights([chosen.weights] if chosen.weights else models, models)
-    net, update = _solver(chosen, own) if chosen.solver else (_net(chosen, own, files), None)
     if chosen.solver:
+        net, update = _solver(chosen, own)
         copy_weights(net, files)
+    else:
+        described, phase = _net_of_file(chosen, own), net_file.phase_number(chosen)
+        net, update = net_file.caffe_net(chosen, described, phase, files), None
     if chosen.weights:
         check_layers(net, files)
     _say("measuring the machine")
@@ -295,20 +297,6 @@ def _execute(chosen: Namespace) -> int:
 
 def _say(message: str) -> None:
     print(f"sparknet time: {message}", file=sys.stderr)
-
-
-def _net(chosen: Namespace, model: Model | None, opened: Opened) -> Net:
-    from sparknet.caffe import Net
-
-    return Net.from_proto(
-        _net_of_file(chosen, model),
-        net_file.phase_number(chosen),
-        chosen.level,
-        flags.stages(chosen),
-        precision=chosen.precision,
-        keep_blobs=False,
-        models=list(opened.values()),
-    )
 
 
 def _net_of_file(chosen: Namespace, model: Model | None) -> NetParameter:

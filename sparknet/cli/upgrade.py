@@ -32,7 +32,7 @@ def upgrade(old: str, new: str, kind: str | None, program: str) -> int:
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UpgradeWarning)
-        _UPGRADES[kind or _kind(old)](old, new)
+        _upgrade(kind or _kind(old), old, new)
     for warning in caught:
         print(f"{program}: {warning.message}", file=sys.stderr)
     return 1 if any(issubclass(w.category, UpgradeWarning) for w in caught) else 0
@@ -55,25 +55,17 @@ def _kind(path: str) -> str:
     raise max(failures, key=lambda error: (error.line, error.column))
 
 
-def _upgrade_net(old: str, new: str) -> None:
-    from sparknet.proto import read_net, write_text
+def _upgrade(kind: str, old: str, new: str) -> None:
+    from sparknet import proto
 
-    write_text(new, read_net(old))
+    if kind == "net":
+        proto.write_text(new, proto.read_net(old))
+    elif kind == "solver":
+        solver = proto.read_text(old, proto.caffe_pb2.SolverParameter)
+        proto.write_text(new, proto.upgrade_solver(solver))
+    else:
+        proto.write_model(new, proto.read_model(old))
 
-
-def _upgrade_solver(old: str, new: str) -> None:
-    from sparknet.proto import caffe_pb2, read_text, upgrade_solver, write_text
-
-    write_text(new, upgrade_solver(read_text(old, caffe_pb2.SolverParameter)))
-
-
-def _upgrade_model(old: str, new: str) -> None:
-    from sparknet.proto import read_model, write_model
-
-    write_model(new, read_model(old))
-
-
-_UPGRADES = {"net": _upgrade_net, "solver": _upgrade_solver, "model": _upgrade_model}
 
 VERB = Verb(
     "upgrade",

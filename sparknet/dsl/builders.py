@@ -158,15 +158,14 @@ def _signature(type_name: str) -> inspect.Signature:
         [
             parameter("name", kinds.POSITIONAL_OR_KEYWORD, annotation="str"),
             parameter("bottoms", kinds.POSITIONAL_OR_KEYWORD, default=()),
-            *(parameter(key, kinds.KEYWORD_ONLY, default=_default(key)) for key in own),
+            *(
+                parameter(key, kinds.KEYWORD_ONLY, default=False if key == "in_place" else None)
+                for key in own
+            ),
             parameter("groups", kinds.VAR_KEYWORD),
         ],
         return_annotation=LayerSpec,
     )
-
-
-def _default(key: str) -> object:
-    return False if key == "in_place" else None
 
 
 def _docstring(type_name: str) -> str:

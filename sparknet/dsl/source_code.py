@@ -25,7 +25,8 @@ def net_source(net: Any, checked: bool) -> str:
     """Return a module that imports what it needs and binds ``net``."""
     calls = [_call(parameter) for parameter in net.layer]
     body = [_wrapped(name, arguments, 4) + "," for name, arguments in calls]
-    extras = [f"{key}={value_source(field, value)}" for field, key, value in _net_fields(net)]
+    own = [pair for pair in net.ListFields() if pair[0].name not in ("name", "layer")]
+    extras = _keywords(own)
     if not checked:
         extras.append("check=False")
     lines = [_imports({"NetParams", *(name for name, _ in calls)}), "", "net = NetParams("]
@@ -37,7 +38,7 @@ def net_source(net: Any, checked: bool) -> str:
 
 def call_source(name: str, message: Any, variable: str, checked: bool) -> str:
     """``variable = name(field=value, …)`` with its import (SolverParams)."""
-    arguments = _keywords(message) + ([] if checked else ["check=False"])
+    arguments = _keywords(message.ListFields()) + ([] if checked else ["check=False"])
     lines = [_imports({name}), "", f"{variable} = {name}(", *(f"    {a}," for a in arguments), ")"]
     return "\n".join([*lines, ""])
 
@@ -47,10 +48,6 @@ def _imports(names: Iterable[str]) -> str:
     if len(line) <= WIDTH:
         return line
     return "\n".join(["from sparknet.dsl import (", *(f"    {n}," for n in sorted(names)), ")"])
-
-
-def _net_fields(net: Any) -> list[tuple[Any, str, Any]]:
-    return [(f, f.name, v) for f, v in net.ListFields() if f.name not in ("name", "layer")]
 
 
 def _wrapped(name: str, arguments: Sequence[str], indent: int) -> str:
@@ -119,10 +116,6 @@ def _options(parameter: Any, skipped: set[str]) -> list[str]:
     return options
 
 
-def _keywords(message: Any) -> list[str]:
-    return [f"{field.name}={value_source(field, value)}" for field, value in message.ListFields()]
-
-
 def value_source(field: Any, value: Any) -> str:
     """Return a field's value as Python source."""
     if not is_repeated(field):
@@ -162,3 +155,7 @@ def _message(message: Any) -> str:
     if any(keyword.iskeyword(name) for name, _ in pairs):
         return "{" + ", ".join(f"{quoted(name)}: {text}" for name, text in pairs) + "}"
     return f"dict({', '.join(f'{name}={text}' for name, text in pairs)})"
+
+
+def _keywords(fields: Iterable[tuple[Any, Any]]) -> list[str]:
+    return [f"{field.name}={value_source(field, value)}" for field, value in fields]

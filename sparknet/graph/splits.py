@@ -30,10 +30,6 @@ class Readers:
     """Loss weights other than zero that the layers spell out."""
 
 
-def split_layer_name(blob: str, layer: str, top: int) -> str:
-    return f"{blob}_{layer}_{top}_split"
-
-
 def split_blob_name(blob: str, layer: str, top: int, copy: int) -> str:
     return f"{blob}_{layer}_{top}_split_{copy}"
 
@@ -130,7 +126,7 @@ def _add_split(
     weight: float,
 ) -> None:
     blob = source.top[top]
-    split.name = split_layer_name(blob, source.name, top)
+    split.name = f"{blob}_{source.name}_{top}_split"
     split.type = Split.type
     split.bottom.append(blob)
     split.top.extend(split_blob_name(blob, source.name, top, k) for k in range(copies))

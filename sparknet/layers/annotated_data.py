@@ -14,9 +14,9 @@ from sparknet.layers.host import BatchHost
 from sparknet.layers.layer import TRAIN, Plan, Shape, between, layer, shape_text
 from sparknet.layers.source_layer import SourceLayer
 from sparknet.loaders import augmentation
-from sparknet.loaders.annotated import Annotated, boxes_of, parse_annotated, prepare, resized
+from sparknet.loaders.annotated import Annotated, boxes_of, prepare, resized
 from sparknet.loaders.batches import Array, Arrays, Maker
-from sparknet.loaders.datums import open_database, rounds, stored_shape
+from sparknet.loaders.datums import open_database, parse_datum, rounds, stored_shape
 from sparknet.loaders.image_decoding import Decoders, decode
 from sparknet.loaders.transform import mean_image
 from sparknet.proto import caffe_pb2
@@ -73,7 +73,7 @@ class AnnotatedMaker:
     def _prepared(self, numbered: tuple[int, tuple[bytes, bytes]]) -> Annotated:
         number, (key, value) = numbered
         source = self.values["source"]
-        record = parse_annotated(value, source, key)
+        record = parse_datum(value, source, key, caffe_pb2.AnnotatedDatum)
         one = Annotated(self._image(record.datum, key), *boxes_of(record))
         rng = np.random.default_rng([self.seed, number])
         try:
@@ -218,7 +218,7 @@ class AnnotatedData(SourceLayer):
         with self.reading(f"the database '{options.source}'"):
             with open_database(options.source) as records:
                 key, value = records.first()
-            record = parse_annotated(value, options.source, key)
+            record = parse_datum(value, options.source, key, caffe_pb2.AnnotatedDatum)
             shape = stored_shape(record.datum, options.source, key, color=self.color)
         if min(shape) < 1:
             self.fail(f"the data is empty: its first item is {shape_text(shape)}")

@@ -63,10 +63,10 @@ def check_label_count(layer: Layer, data: Shape, labels: Shape, axis: int) -> No
         )
 
 
-def check_one_label_each(layer: Layer, labels: Shape, what: str = "labels") -> None:
+def check_one_label_each(layer: Layer, labels: Shape) -> None:
     """Check for one value for each item: every axis but the first is 1."""
-    if legacy_shape(layer, labels, what)[1:] != (1, 1, 1):
-        layer.fail(f"{what} must hold one value for each item; their shape is {shape_text(labels)}")
+    if legacy_shape(layer, labels, "labels")[1:] != (1, 1, 1):
+        layer.fail(f"labels must hold one value for each item; their shape is {shape_text(labels)}")
 
 
 def check_same_count(layer: Layer, bottoms: Sequence[Shape], start: int = 0) -> None:
@@ -112,16 +112,10 @@ class EuclideanLoss(Loss):
 
 
 @layer("L1Loss")
-class L1Loss(Loss):
+class L1Loss(EuclideanLoss):
     """l1_loss_layer.cpp of NVIDIA's fork (DetectNet): their sum, divided by the number of items.
 
     Both bottoms may receive a gradient."""
-
-    bottoms_without_gradient = ()
-
-    def examine(self, bottoms: Sequence[Shape]) -> dict[str, Any]:
-        check_same_count(self, bottoms, start=1)
-        return {"num": bottoms[0][0]}
 
 
 @layer("HingeLoss", stock=True)

@@ -83,12 +83,9 @@ class TripletLoss(Loss):
 
     def examine(self, bottoms: Sequence[Shape]) -> dict[str, Any]:
         if len(set(bottoms)) > 1:
-            self.fail(f"the three bottoms must be alike; they are {_shapes_text(bottoms)}")
+            shapes = ", ".join(map(shape_text, bottoms))
+            self.fail(f"the three bottoms must be alike; they are {shapes}")
         return {}
-
-
-def _shapes_text(bottoms: Sequence[Shape]) -> str:
-    return ", ".join(map(shape_text, bottoms))
 
 
 Array = np.ndarray[Any, Any]

@@ -26,13 +26,13 @@ Array = np.ndarray[Any, Any]
 Overlap = Callable[[Array, Array], Array]
 
 
-def check_map(layer: Layer, shape: Shape, boxes: int, classes: int, values: int = 5) -> None:
-    """Check that a map has boxes x (values + classes) channels."""
+def check_map(layer: Layer, shape: Shape, boxes: int, classes: int) -> None:
+    """Check that a map has boxes x (5 + classes) channels."""
     if boxes < 1 or classes < 1:
         layer.fail(f"needs at least one box and one class; there are {boxes} and {classes}")
-    if len(shape) != 4 or shape[1] != boxes * (values + classes):
+    if len(shape) != 4 or shape[1] != boxes * (5 + classes):
         layer.fail(
-            f"{boxes} boxes and {classes} classes need N x {boxes * (values + classes)} x H x W; "
+            f"{boxes} boxes and {classes} classes need N x {boxes * (5 + classes)} x H x W; "
             f"the input is {shape_text(shape)}"
         )
 
@@ -61,8 +61,8 @@ def split(x: Array, boxes: int) -> Array:
     return np.asarray(parts.transpose(0, 1, 3, 4, 2).astype(np.float64))
 
 
-def place_boxes(parts: Array, anchors: Array, scale: float = 1.0) -> Array:
-    """Return the boxes of a map; anchors (boxes x 2) are in cells, or `scale` pixels a cell."""
+def place_boxes(parts: Array, anchors: Array) -> Array:
+    """Return the boxes of a map; anchors (boxes x 2) are in cells."""
     _, _, high, wide, _ = parts.shape
     column, row = np.meshgrid(np.arange(wide), np.arange(high))
     size = np.exp(np.minimum(parts[..., 2:4], LARGEST)) * anchors[None, :, None, None]
@@ -70,8 +70,8 @@ def place_boxes(parts: Array, anchors: Array, scale: float = 1.0) -> Array:
         [
             (column + sigmoid(parts[..., 0])) / wide,
             (row + sigmoid(parts[..., 1])) / high,
-            size[..., 0] / (wide * scale),
-            size[..., 1] / (high * scale),
+            size[..., 0] / wide,
+            size[..., 1] / high,
         ],
         -1,
     )

@@ -57,16 +57,6 @@ class Annotated:
         return replace(self, boxes=moved[keep], facts=self.facts[keep])
 
 
-def parse_annotated(value: bytes, source: str, key: object) -> Any:
-    """Return the AnnotatedDatum in a record."""
-    datum = caffe_pb2.AnnotatedDatum()
-    try:
-        datum.ParseFromString(value)
-    except Exception as error:
-        raise FileError(source, f"record {key!r} is no AnnotatedDatum") from error
-    return datum
-
-
 def boxes_of(datum: Any) -> tuple[Array, Array]:
     """Return the boxes and facts of an AnnotatedDatum."""
     boxes, facts = [], []

@@ -35,13 +35,15 @@ from sparknet.proto.byte_source import StrPath
 LARGEST = 2**31 - 1
 
 
-def parse_datum(value: bytes, source: str, key: object) -> Any:
-    """Return the Datum in a record; ``source`` and ``key`` say where it came from."""
-    datum = caffe_pb2.Datum()
+def parse_datum(value: bytes, source: str, key: object, kind: Any = caffe_pb2.Datum) -> Any:
+    """Return the Datum, or message of another kind, in a record; ``source`` and ``key`` say where
+    it came from.
+    """
+    datum = kind()
     try:
         datum.ParseFromString(value)
     except Exception as error:
-        raise FileError(source, f"record {key!r} is no Datum") from error
+        raise FileError(source, f"record {key!r} is no {kind.DESCRIPTOR.name}") from error
     return datum
 
 

@@ -84,7 +84,8 @@ class ImageArrays:
     def of_pixels(self, pixels: Array, name: str) -> Array:
         """Height x width x channels: grey, or blue, green and red, with alpha or not."""
         if pixels.ndim != 3 or pixels.shape[2] not in (1, 3, 4):
-            raise DataError(f"{name} is {_size_text(pixels.shape)}, no image of 1, 3 or 4 channels")
+            sizes = " x ".join(map(str, pixels.shape))
+            raise DataError(f"{name} is {sizes}, no image of 1, 3 or 4 channels")
         is_whole = pixels.dtype in (np.uint8, np.uint16)
         if pixels.dtype == np.uint16:
             pixels = self._without_depth(pixels, 65535.0)
@@ -227,7 +228,3 @@ def _middle(pixels: Array, size: Size, name: str) -> Array:
         )
     top, left = (height - rows) // 2, (width - columns) // 2
     return pixels[top : top + rows, left : left + columns]
-
-
-def _size_text(shape: tuple[int, ...]) -> str:
-    return " x ".join(map(str, shape))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import ceil
 from typing import Any
 
@@ -86,10 +86,6 @@ def cubic(at: Doubles, slope: float = -0.5) -> tuple[Any, Doubles]:
     return first[:, None] + np.arange(4), np.stack([far[0], *near, far[1]], 1)
 
 
-def _cubic_of_opencv(at: Doubles) -> tuple[Any, Doubles]:
-    return cubic(at, -0.75)
-
-
 def _lanczos_of_opencv(at: Doubles) -> tuple[Any, Doubles]:
     """Eight pixels, weighted by sinc(d) sinc(d / 4) and brought to a sum of 1."""
     first = np.floor(at).astype(np.int64) - 3
@@ -103,7 +99,7 @@ KERNELS: dict[str, Kernel] = {
     "caffe.linear": linear,
     "caffe.cubic": cubic,
     "cv2.linear": linear,
-    "cv2.cubic": _cubic_of_opencv,
+    "cv2.cubic": partial(cubic, slope=-0.75),
     "cv2.lanczos4": _lanczos_of_opencv,
 }
 

@@ -14,7 +14,7 @@ from sparknet.native import NDArray
 from sparknet.net.description import Description, NetSource, SolverMessage, describe
 from sparknet.onnx import is_onnx, open_model
 from sparknet.onnx.inputs import Axes, Shapes, refuse_axes
-from sparknet.onnx.metadata import labels_of, preprocessing_of
+from sparknet.onnx.source import labels_of, preprocessing_of
 from sparknet.proto import Model
 from sparknet.weights import WeightCollection
 

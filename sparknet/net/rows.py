@@ -72,7 +72,8 @@ def open_rows(
         return _of_items(_OfSpark(data), entries, names)
     if isinstance(getattr(data, "columns", None), Mapping) and hasattr(data, "take"):
         return _of_records(for_inputs(data, entries(), names))
-    if isinstance(data, (Mapping, tuple)) or _is_array(data):
+    is_array = hasattr(data, "shape") and hasattr(data, "dtype")
+    if isinstance(data, (Mapping, tuple)) or is_array:
         return _of_columns(columns_of(data, names))
     if is_frame(data):
         return _of_columns(frame_columns(data, names))
@@ -279,10 +280,6 @@ def _array(name: object, values: Any) -> Array:
         return np.asarray(values)
     except ValueError as error:
         raise DataError(f"column '{name}' is no array: {error}") from error
-
-
-def _is_array(data: Any) -> bool:
-    return hasattr(data, "shape") and hasattr(data, "dtype")
 
 
 def is_batch(columns: Block, entries: Sequence[Entry] | None) -> bool:

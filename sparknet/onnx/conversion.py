@@ -17,7 +17,7 @@ from sparknet.graph.untrusted_budget import Budget
 from sparknet.onnx.folding import fold, foldable
 from sparknet.onnx.inputs import Place, bound, one_number
 from sparknet.onnx.length_constants import Growth, grown, of_length
-from sparknet.onnx.limits import MALFORMED, WHY_NO_LAYER, Room, spread
+from sparknet.onnx.limits import MALFORMED, WHY_NO_LAYER, Room, problem_of, spread
 from sparknet.onnx.netlist import FLOAT, Computed, Netlist, Value
 from sparknet.onnx.operators.binary import exact_quotients
 from sparknet.onnx.records import COMPUTES, COMPUTES_WITH_LENGTH, beside
@@ -165,14 +165,14 @@ class Reading:
             raise self.source.refuse(node, "it lacks a branch")
         self._note_uses(branch.nodes, branch.outputs)
         self.values.update(branch.constants)
-        made = set[str]()
+        results = set[str]()
         for one in branch.nodes:
-            read = (name for name in one.inputs if name and name not in self.values)
-            missing = next((name for name in read if name not in made), None)
+            inputs = (name for name in one.inputs if name and name not in self.values)
+            missing = next((name for name in inputs if name not in results), None)
             if missing is not None:
                 problem = f"it reads '{clean(missing)}', which nothing before it makes"
                 raise self.source.refuse(one, problem)
-            made.update(one.outputs)
+            results.update(one.outputs)
         self._run(branch.nodes)
         missing_output = next((name for name in branch.outputs if name not in self.values), None)
         if missing_output is not None:
@@ -198,7 +198,7 @@ class Reading:
         try:
             blob = Step(self, node, []).layer("Input", [], shape={"dim": shape})
         except MALFORMED as error:
-            raise self.source.refuse(node, _problem(error)) from error
+            raise self.source.refuse(node, problem_of(error)) from error
         blob.stored = tuple(shape)
         self.net.note_sizes(blob)
         for axis, size in enumerate(shape):
@@ -212,7 +212,7 @@ class Reading:
         try:
             return self.converted(node, inputs)
         except MALFORMED as error:
-            raise self.source.refuse(node, _problem(error)) from error
+            raise self.source.refuse(node, problem_of(error)) from error
 
     def converted(self, node: OnnxNode, inputs: list[Value | None]) -> list[Value]:
         """Return what a node makes of its inputs."""
@@ -301,20 +301,22 @@ class Reading:
 
     def _sliced_constant(self, node: OnnxNode, name: str, array: Array) -> Value:
         """Return a constant as long as the input: one repeated number, or a table cut there."""
-        lengths = self.net.lengths
-        if (node.op in PICKING and name != node.inputs[0]) or not array.size:
-            return array
-        if not any(size and size % one == 0 for size in array.shape for one in lengths):
+        if (node.op in PICKING and name != node.inputs[0]) or not self._has_length(array):
             return array
         step = Step(self, node, [array])
         if node.op in SPREADING:
             array = step.unbatched(array)
-        if not any(size and size % one == 0 for size in array.shape for one in lengths):
-            return array
+            if not self._has_length(array):
+                return array
         if name not in self.grown:
             blob = step.parameter(array, lambda long: grown(step, name, long))
             self.grown[name] = set_type(blob, constant_type(array))
         return self.grown[name]
+
+    def _has_length(self, array: Array) -> bool:
+        """Return whether an axis may be as long as an open length says."""
+        lengths = self.net.lengths
+        return bool(array.size) and any(size % one == 0 for size in array.shape for one in lengths)
 
     def _fold(self, node: OnnxNode, inputs: Sequence[Array | None]) -> list[Array]:
         results = fold(node, inputs)
@@ -374,7 +376,7 @@ class Reading:
         if not self.source.outputs:
             raise FileError(self.source.path, "has no outputs")
         blobs: dict[str, str] = {}
-        taken = set[str]()
+        names = set[str]()
         for name in dict.fromkeys(self.source.outputs):
             value = self.values.get(name)
             if value is None:
@@ -384,20 +386,15 @@ class Reading:
             try:
                 blob = step.blob()
                 fed = blob.name in self.source.inputs and blob.name != name
-                if fed or blob.name in taken or self.net.is_read(blob):
+                if fed or blob.name in names or self.net.is_read(blob):
                     blob = step.layer("Power", [blob], part="copy")
                     self.net.move_up(blob)
             except MALFORMED as error:
-                raise self.source.refuse(node, _problem(error)) from error
+                raise self.source.refuse(node, problem_of(error)) from error
             blobs[name] = blob.name
-            taken.add(blob.name)
+            names.add(blob.name)
         new = {old: name for name, old in blobs.items() if old != name}
         for name in list(new.values()):
             if name in self.net.blobs and name not in new:  # A blob that lies in another order.
                 new[name] = self.net.unique(f"{name}_stored", "blob")
         self.net.rename(new)
-
-
-def _problem(error: Exception) -> str:
-    text = str(error).strip().splitlines()
-    return clean(text[0]) if text and not isinstance(error, KeyError) else f"is malformed ({error})"

@@ -236,12 +236,7 @@ class Rounding:
         for blob in self._steps:
             users = readers.get(blob, [])
             multiplied = any(self.multiplies(node) for node in makers.get(blob, []))
-            if any(self.multiplies(node) for node in users) or (
-                multiplied and users and all(_takes(node) for node in users)
-            ):
+            takes = all(one.layer.accepts_int8 or one.layer.passes_int8(one.plan) for one in users)
+            if any(map(self.multiplies, users)) or (multiplied and users and takes):
                 blobs.add(blob)
         return blobs
-
-
-def _takes(node: Node) -> bool:
-    return node.layer.accepts_int8 or node.layer.passes_int8(node.plan)

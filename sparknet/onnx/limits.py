@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sparknet.errors import clean
 from sparknet.graph.untrusted_budget import TooLarge, untrusted_numbers
 
 Array = np.ndarray[Any, Any]
@@ -28,6 +29,12 @@ WHY_NO_LAYER = {
     **dict.fromkeys(("ConvInteger", "DynamicQuantizeLinear", "MatMulInteger"), _WHOLE),
     **dict.fromkeys(("QLinearConv", "QLinearMatMul"), _WHOLE),
 }
+
+
+def problem_of(error: Exception) -> str:
+    """Return what a refusal says about a node that `MALFORMED` was raised for."""
+    text = str(error).strip().splitlines()
+    return clean(text[0]) if text and not isinstance(error, KeyError) else f"is malformed ({error})"
 
 
 def most_numbers() -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
@@ -12,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import FileError, clean, extra
+from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.onnx.payloads import RawBytes, room, walk
+from sparknet.proto import Model
 from sparknet.proto.byte_source import ByteSource, exists, open_source
 
 Array = np.ndarray[Any, Any]
@@ -25,8 +29,9 @@ MOST_MESSAGE = 1 << 31
 SUFFIX = ".onnx"
 PRODUCER = "sparknet"
 PREPROCESSING = "sparknet.preprocessing"
-LABELS = "sparknet.labels"
 """The entry of a file's metadata that says what happens to pictures, as JSON."""
+LABELS = "sparknet.labels"
+"""The entry that names the classes, as JSON."""
 _STANDARD = ("", "ai.onnx")
 _WHOLE = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -116,6 +121,24 @@ def onnx_package(purpose: str) -> Any:
 
 def is_onnx(path: StrPath) -> bool:
     return os.fspath(path).endswith(SUFFIX)
+
+
+def preprocessing_of(model: Model, path: StrPath) -> Preprocessing | None:
+    """Return what the metadata of a .onnx say about images."""
+    text = model.metadata.get(PREPROCESSING)
+    return None if text is None else Preprocessing.from_json(text, f"{path}: {PREPROCESSING}")
+
+
+def labels_of(model: Model, path: StrPath) -> tuple[str, ...]:
+    """Return the names of the classes in the metadata of a .onnx; none where they say none."""
+    text = model.metadata.get(LABELS)
+    if text is None:
+        return ()
+    with suppress(ValueError, RecursionError):
+        labels = json.loads(text)
+        if isinstance(labels, list) and all(isinstance(name, str) for name in labels):
+            return tuple(labels)
+    raise FileError(f"{path}: {LABELS}", "is no list of classes' names")
 
 
 def read_source(path: StrPath) -> Source:

@@ -95,7 +95,8 @@ class Writing:
         self.arrays = _arrays(model, self.graph)
         self.names: dict[int, str] = {}
         """The newest value of each blob, by the blob's number."""
-        shapes = [self.graph.blobs[name] for name in self._input_names()]
+        sources = filter(is_source, self.graph.nodes)
+        shapes = [self.graph.blobs[top] for node in sources for top in node.tops]
         batch = shapes[0][0] if shapes and shapes[0] else 1
         record_axes = blobs_of_records(needed(self.graph)) if dynamic else None
         self.rows = record_axes or set()
@@ -105,9 +106,6 @@ class Writing:
         self._written: Counter[int] = Counter()
         self.read: set[str] = set()
         """Values that layers read, also those of which only the size counts (Crop)."""
-
-    def _input_names(self) -> list[str]:
-        return [top for node in self.graph.nodes if is_source(node) for top in node.tops]
 
     # -- the walk ------------------------------------------------------------------------
 

@@ -83,16 +83,13 @@ def _check_train_net(solver: Solver) -> None:
 def _check_test_nets(solver: Solver) -> None:
     own = len(solver.test_net_param) + len(solver.test_net)
     count = len(solver.test_iter)
-    if count < own or (count > own and not _has_shared_net(solver)):
+    is_shared = solver.HasField("net") or solver.HasField("net_param")
+    if count < own or (count > own and not is_shared):
         raise SolverError(f"{own} test nets need a test_iter each, found {count}")
     if solver.test_state and len(solver.test_state) != count:
         raise SolverError(f"{count} test nets, but {len(solver.test_state)} test_state fields")
     if count and solver.test_interval <= 0:
         raise SolverError(f"test_interval is {solver.test_interval}, but there are test nets")
-
-
-def _has_shared_net(solver: Solver) -> bool:
-    return solver.HasField("net") or solver.HasField("net_param")
 
 
 def check_step(solver: Solver) -> None:

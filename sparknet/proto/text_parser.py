@@ -182,18 +182,15 @@ def _expected(tokens: Tokens, what: str, field: Field) -> NoReturn:
 
 def _unsigned(tokens: Tokens, field: Field, highest: int, what: str) -> int:
     text = tokens.text
-    if tokens.kind != NUMBER or not _is_integer(text):
+    is_hex = text[1:2] in ("x", "X")
+    if tokens.kind != NUMBER or not (text.isdigit() or is_hex):
         _expected(tokens, what, field)
-    base = 16 if text[1:2] in ("x", "X") else 8 if is_octal(text) else 10
+    base = 16 if is_hex else 8 if is_octal(text) else 10
     value = int(text, base)
     if value > highest:
         tokens.fail(f"{tokens.excerpt()} is out of range for '{field.name}'")
     tokens.advance()
     return value
-
-
-def _is_integer(text: str) -> bool:
-    return text.isdigit() or text[1:2] in ("x", "X")
 
 
 def _signed_reader(bits: int) -> Callable[[Tokens, Field], int]:

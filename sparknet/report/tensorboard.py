@@ -30,7 +30,11 @@ class TensorBoard:
 
     def __call__(self, event: Event) -> None:
         plugins = {
-            "scalars": {name: np.float32(value) for name, value in _scalars(event).items()},
+            "scalars": {
+                name: np.float32(value)
+                for name, value in _numbers(event).items()
+                if value is not None
+            },
             "histograms": dict(_histograms(event)),
         }
         values = [
@@ -75,10 +79,6 @@ def _writer(folder: str) -> tuple[Any, Any, Any, Any]:
         return EventFileWriter(folder), event_pb2, summary_pb2, make_tensor_proto
     except OSError as error:
         raise FileError(folder, f"cannot be written: {error.strerror}") from error
-
-
-def _scalars(event: Event) -> dict[str, float]:
-    return {name: value for name, value in _numbers(event).items() if value is not None}
 
 
 def _numbers(event: Event) -> dict[str, float | None]:

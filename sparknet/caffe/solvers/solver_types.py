@@ -17,10 +17,7 @@ class SGDSolver(Solver):
     rule = "sgd"
 
     def _settings(self) -> tuple[float, ...]:
-        return (self._momentum(),)
-
-    def _momentum(self) -> float:
-        return momentum(self.param, self.iter, self._next_rate()[0])
+        return (momentum(self.param, self.iter, self._next_rate()[0]),)
 
 
 @final

@@ -128,21 +128,26 @@ def _embedded(step: Step, data: Value, places: Computed) -> Value:
     data = np.moveaxis(data, axis, 0)
     table = np.ascontiguousarray(data).reshape(data.shape[0], -1)
     wide = data.ndim != 2
-    rows = step.layer(
-        "Embed",
-        [Computed(places.name, places.stored) if places.rounded else step.plain(places)],
-        [table.astype(np.float32)],
-        part="rows" if wide else None,
-        num_output=table.shape[1],
-        input_dim=table.shape[0],
-        bias_term=False,
-    )
+    numbers = Computed(places.name, places.stored) if places.rounded else step.plain(places)
+    rows = _rows_of_table(step, numbers, table, "rows" if wide else None)
     rows = step.reshape(rows, (*places.shape, *data.shape[1:])) if wide else rows
     if not axis:
         return rows
     count = len(places.shape)
     rest = range(count, len(rows.shape))
     return permute(rows, [*rest[:axis], *range(count), *rest[axis:]])
+
+
+def _rows_of_table(step: Step, places: Computed, table: Array, part: str | None) -> Computed:
+    return step.layer(
+        "Embed",
+        [places],
+        [table.astype(np.float32)],
+        part=part,
+        num_output=table.shape[1],
+        input_dim=table.shape[0],
+        bias_term=False,
+    )
 
 
 @reads("GatherND")
@@ -180,16 +185,7 @@ def gather_elements(step: Step) -> Outputs:
     if not isinstance(data, Computed):
         table = step.unbatched(data)
         if table.size == table.shape[axis]:  # one row for all
-            rows = table.reshape(-1, 1).astype(np.float32)
-            picked = step.layer(
-                "Embed",
-                [places],
-                [rows],
-                part="rows",
-                num_output=1,
-                input_dim=len(rows),
-                bias_term=False,
-            )
+            picked = _rows_of_table(step, places, table.reshape(-1, 1), "rows")
             return step.reshape(picked, places.shape)
         data = step.parameter(data)
     x = step.plain(data)

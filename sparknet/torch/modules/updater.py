@@ -307,7 +307,8 @@ class ScheduledRates:
     def at(self, iteration: int) -> Groups:
         """Return the settings for the update after so many others."""
         if self._policy is not None:
-            step = current_step(self._policy, iteration, _lowered(self._policy, iteration))
+            lowered = sum(value < iteration for value in self._policy.stepvalue)
+            step = current_step(self._policy, iteration, lowered)
             factor = learning_rate(self._policy, iteration, step)
             return [{**group, "lr": group["lr"] * factor} for group in self._first]
         if not self._stepped:
@@ -369,7 +370,3 @@ def _policy(given: Mapping[str, Any]) -> caffe_pb2.SolverParameter:
         return caffe_pb2.SolverParameter(base_lr=1.0, **given)
     except (TypeError, ValueError) as error:
         raise SettingError(f"lr_schedule {dict(given)!r} is no policy of Caffe: {error}") from error
-
-
-def _lowered(solver: caffe_pb2.SolverParameter, iteration: int) -> int:
-    return sum(value < iteration for value in solver.stepvalue)

@@ -146,15 +146,12 @@ def called_with(
         result = signature(function).return_annotation
         documented_call: Any = call
         documented_call.__signature__ = parameters.replace(return_annotation=result)
-        documented_call.__annotations__ = _annotations(parameters) | {"return": result}
+        kinds = {name: one.annotation for name, one in parameters.parameters.items()}
+        documented_call.__annotations__ = kinds | {"return": result}
         documented_call.__doc__ = documented(cleandoc(function.__doc__ or ""), cast(type, kind))
         return call
 
     return decorate
-
-
-def _annotations(known: Signature) -> dict[str, Any]:
-    return {name: one.annotation for name, one in known.parameters.items()}
 
 
 def known_keywords(kind: type[Settings]) -> type[Settings]:
