@@ -28,6 +28,7 @@ SN_INLINE Vector lanes_of(const float* from) {
     return found;
 }
 
+template <class = Lanes>
 SN_INLINE Lanes lanes_of(const BFloat16* from) {
     detail::Halves halves;
     std::memcpy(&halves, from, sizeof halves);
@@ -48,10 +49,12 @@ SN_INLINE Lanes lanes_of_bytes(const T* from) {
 }
 }  // namespace detail
 
+template <class = Lanes>
 SN_INLINE Lanes lanes_of(const int8_t* from) {
     return detail::lanes_of_bytes(from);
 }
 
+template <class = Lanes>
 SN_INLINE Lanes lanes_of(const uint8_t* from) {
     return detail::lanes_of_bytes(from);
 }

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
 #include "../engine/channels.hpp"
+#include "../engine/instructions.hpp"
 #include "../engine/int8.hpp"
 #include "../engine/lanes.hpp"
 #include "../engine/parallel.hpp"
@@ -53,48 +55,51 @@ SN_INLINE void add_up_wide(const T* from, int64_t pixels, int64_t step, int64_t 
 }
 
 // The sums of `width` neighbouring channels over pixels `step` apart.
-template <class T>
+template <class Vector, class T>
 SN_INLINE void add_up(const T* from, int64_t pixels, int64_t step, int64_t width, float* sums) {
+    constexpr int64_t lanes = sizeof(Vector) / sizeof(float);
     if (width < lanes) {
         for (int64_t p = 0; p < pixels; ++p)
             for (int64_t c = 0; c < width; ++c) sums[c] += from[p * step + c];
         return;
     }
     if (width == lanes) {
-        Lanes even{}, odd{};
+        Vector even{}, odd{};
         int64_t p = 0;
         for (; p + 2 <= pixels; p += 2) {
-            even += lanes_of(from + p * step);
-            odd += lanes_of(from + (p + 1) * step);
+            even += lanes_of<Vector>(from + p * step);
+            odd += lanes_of<Vector>(from + (p + 1) * step);
         }
-        if (p < pixels) even += lanes_of(from + p * step);
+        if (p < pixels) even += lanes_of<Vector>(from + p * step);
         put(even + odd, sums);
         return;
     }
     if constexpr (is_wide<T>) return add_up_wide(from, pixels, step, width, sums);
     constexpr int64_t vectors = least / lanes;
     int64_t at[vectors];
-    Lanes totals[vectors] = {};
+    Vector totals[vectors] = {};
     // The last vector begins where all of its channels are.
     for (int64_t v = 0; v < vectors; ++v) at[v] = std::min(v * lanes, width - lanes);
     for (int64_t p = 0; p < pixels; ++p)
-        for (int64_t v = 0; v < vectors; ++v) totals[v] += lanes_of(from + p * step + at[v]);
+        for (int64_t v = 0; v < vectors; ++v)
+            totals[v] += lanes_of<Vector>(from + p * step + at[v]);
     for (int64_t v = 0; v < vectors; ++v) put(totals[v], sums + at[v]);
 }
 
 // Of one channel: as many sums as a vector has lanes.
-template <class T>
+template <class Vector, class T>
 SN_INLINE float add_row(const T* from, int64_t pixels) {
-    Lanes totals{};
+    constexpr int64_t lanes = sizeof(Vector) / sizeof(float);
+    Vector totals{};
     int64_t p = 0;
-    for (; p + lanes <= pixels; p += lanes) totals += lanes_of(from + p);
+    for (; p + lanes <= pixels; p += lanes) totals += lanes_of<Vector>(from + p);
     float sum = 0;
     for (int64_t l = 0; l < lanes; ++l) sum += totals[l];
     for (; p < pixels; ++p) sum += from[p];
     return sum;
 }
 
-template <class T>
+template <class Vector, class T>
 void run(const Channels& view, const T* from, float step, float* to) {
     const int64_t strip = strip_of<T>(view), strips = (view.block + strip - 1) / strip;
     const float share = step / static_cast<float>(view.inner);
@@ -105,12 +110,12 @@ void run(const Channels& view, const T* from, float step, float* to) {
                       float* means =
                           to + row / view.groups * view.channels + row % view.groups * view.block;
                       if (view.block == 1) {
-                          *means = share * add_row(image, view.inner);
+                          *means = share * add_row<Vector>(image, view.inner);
                           return;
                       }
                       float sums[most<T>] = {};
                       const int64_t width = std::min(strip, view.block - first);
-                      add_up(image + first, view.inner, view.block, width, sums);
+                      add_up<Vector>(image + first, view.inner, view.block, width, sums);
                       const int64_t real = std::min(width, view.real(row) - first);
                       for (int64_t c = 0; c < real; ++c) means[first + c] = share * sums[c];
                   });
@@ -122,7 +127,10 @@ inline void mean_of_channels(const Tensor& bottom, Tensor& top) {
     const Channels view = channels_of(bottom, bottom.newest());
     const auto to = top.write(top.plain());
     const auto run = [&](const auto* from, float step) {
-        global_mean::run(view, from, step, values_of<float>(to));
+        if constexpr (std::is_same_v<decltype(from), const float*>)
+            if (!has_avx512())
+                return global_mean::run<HalfLanes>(view, from, step, values_of<float>(to));
+        global_mean::run<Lanes>(view, from, step, values_of<float>(to));
     };
     const auto bytes = bottom.int8();
     if (bytes && retyped(bytes->desc, dnnl::memory::data_type::f32) == view.desc) {
