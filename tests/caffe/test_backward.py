@@ -105,6 +105,18 @@ def test_layers_in_python_follow_a_reshape(type_name, case):
         np.testing.assert_array_equal(net.blobs[name].data, fresh.blobs[name].data)
 
 
+def test_the_mean_of_a_loss_in_python_is_that_of_the_batch():
+    """Of four records, then of three: log 3 where all scores are equal."""
+    options = "focal_loss_param { gamma: 0 alpha: 1 } loss_param { normalization: FULL }"
+    net = built("FocalLoss", Case(options, ((4, 3), (4,))))
+    net.forward()
+    assert net.blobs["y0"].data == pytest.approx(np.log(3))
+    net.blobs["x0"].reshape(3, 3)
+    net.blobs["x1"].reshape(3)
+    net.forward()
+    assert net.blobs["y0"].data == pytest.approx(np.log(3))
+
+
 @pytest.mark.parametrize("type_name", ["Convolution", "Deconvolution"])
 def test_image_files_without_rows(type_name):
     options = "convolution_param { num_output: 2 kernel_size: 1 }"

@@ -207,6 +207,20 @@ def test_the_next_pass_sees_a_write(write, kept):
     assert bool(views) == kept
 
 
+def test_shapes_may_change():
+    text = residual_net(True, "first", reads_input=False)
+    net = build_net(text, keep_blobs=False)
+    check(net, text)
+    data = np.random.default_rng(2).standard_normal((1, 16, 7, 9)).astype(np.float32)
+    net.blobs["data"].reshape(*data.shape)
+    single = build_net(text, keep_blobs=True)
+    single.blobs["data"].reshape(*data.shape)
+    single.blobs["data"].data[...] = data
+    single.reshape()
+    want = one_by_one(single)["pool"]
+    np.testing.assert_allclose(net.forward(data=data)["pool"], want, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("chain", [("relu",), ("bn", "scale", "relu")])
 @pytest.mark.parametrize("parts", [[(5, 0)], [(5, 3), (2, 0)], [(n, n) for n in range(5, -1, -1)]])
 def test_the_way_back(chain, parts):

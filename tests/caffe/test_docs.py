@@ -28,6 +28,31 @@ def layer(kind: str, bottoms: str, top: str, more: str = "") -> str:
     return f'layer {{ name: "l_{kind}" type: "{kind}" {blobs} top: "{top}" {more} }}\n'
 
 
+COPY = layer("Power", "x", "c").replace("l_Power", "copy")
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "bottoms"),
+    [
+        ("Power", "power_param { power: 3 scale: 2 shift: 1 }", "c"),
+        ("Log", "log_param { scale: 2 shift: 1 }", "c"),
+        ("Exp", "exp_param { base: 2 }", "c"),
+        ("Eltwise", "eltwise_param { operation: SUM coeff: 2 coeff: -1 }", "c x"),
+        ("Eltwise", "eltwise_param { operation: PROD }", "c x"),
+        ("Eltwise", "eltwise_param { operation: MAX }", "c x"),
+    ],
+)
+def test_in_place_gives_what_it_gives_elsewhere(kind, more, bottoms):
+    x = np.random.default_rng(0).uniform(0.5, 2, (3, 4)).astype(np.float32)
+    found = []
+    for top in ("c", "y"):
+        net = make(COPY + layer(kind, bottoms, top, more), x="3 4")
+        out = net.forward(x=x)[top].copy()
+        found.append((out, net.backward(None, None, None, **{top: x})["x"].copy()))
+    for here, there in zip(*found, strict=True):
+        np.testing.assert_allclose(here, there, rtol=1e-6)
+
+
 def test_engines_mean_nothing():
     for engine in ("CUDNN", "CAFFE"):
         more = f"relu_param {{ engine: {engine} }}"

@@ -6,6 +6,7 @@ import pytest
 import sparknet
 from sparknet import caffe
 from sparknet.caffe import parameters
+from sparknet.errors import WeightsError
 
 NET = """
 name: "n" input: "x" input_shape { dim: 2 dim: 3 }
@@ -74,3 +75,10 @@ def test_what_a_file_lacks_is_filled_as_without_it(files):
     actual = values(caffe.Net(net, caffe.TEST, weights=weights))
     assert equal({"other": actual["other"]}, {"other": begun["other"]})
     assert not np.array_equal(actual["one"][0], begun["one"][0])
+
+
+def test_a_file_that_does_not_fit_is_refused_as_ever(files):
+    text = NET.replace("num_output: 4", "num_output: 5")
+    (files / "wide.prototxt").write_text(text)
+    with pytest.raises(WeightsError, match=r"'two'.*\(4, 3\).*\(5, 3\)"):
+        caffe.Net(str(files / "wide.prototxt"), caffe.TEST, weights=str(files / "n.caffemodel"))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sparknet.caffe import TRAIN, Net
+from sparknet.caffe import TEST, TRAIN, Net
 from sparknet.proto import parse_net
 
 NET = """
@@ -22,6 +22,42 @@ layer { name: "short" type: "Convolution" bottom: "conv" top: "short"
         convolution_param { num_output: CHANNELS kernel_size: 1 weight_filler { type: "xavier" } } }
 layer { name: "sum" type: "Eltwise" bottom: "conv" bottom: "short" top: "sum" }
 """
+
+
+def run(phase, channels, slope, forward, backward):
+    """Everything that two passes leave, each in one go or layer by layer."""
+    text = NET.replace("CHANNELS", str(channels)).replace("SLOPE", str(slope))
+    net = Net.from_proto(parse_net(text), phase, seed=3)
+    rng = np.random.default_rng(0)
+    net.blobs["data"].data[...] = rng.standard_normal((4, 3, 9, 9))
+    for statistic in net.params["bn"]:
+        statistic.data[...] = rng.random(statistic.shape) + 0.5
+    last = len(net.layers) - 1
+    for _ in range(2):
+        for first, stop in [(0, last)] if forward == "whole" else [(i, i) for i in range(last + 1)]:
+            net._forward(first, stop)
+        net.blobs["sum"].diff[...] = rng.standard_normal(net.blobs["sum"].shape)
+        if backward == "whole":
+            net._backward(last, 0)
+        elif backward == "halves":
+            scale = net._layer_number("scale")
+            net._backward(last, scale)
+            net._backward(scale - 1, 0)
+        else:
+            for number in range(last, -1, -1):
+                net._backward(number, number)
+    blobs = [part for blob in net.blobs.values() for part in (blob.data, blob.diff)]
+    params = [part for own in net.params.values() for p in own for part in (p.data, p.diff)]
+    return [np.array(part) for part in blobs + params]
+
+
+@pytest.mark.parametrize("phase", [TRAIN, TEST])
+@pytest.mark.parametrize(("channels", "slope"), [(32, 0.0), (5, 0.0), (16, 0.25)])
+@pytest.mark.parametrize("backward", ["whole", "halves", "single"])
+def test_normalised_layers_agree_with_single_ones(phase, channels, slope, backward):
+    single = run(phase, channels, slope, "single", "single")
+    for one, other in zip(single, run(phase, channels, slope, "whole", backward), strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-4 * (np.abs(one).max() + 1e-9))
 
 
 def test_a_pass_that_starts_within_goes_on_from_what_the_blob_holds():
@@ -106,6 +142,16 @@ def test_bits_are_those_of_single_layers(variant):
         run_gates(make(variant), "whole"), run_gates(make(variant), "single"), strict=True
     ):
         np.testing.assert_array_equal(got, want)
+
+
+def test_the_gradient_before_a_relu_ends_where_it_clips():
+    net = make("plain")
+    run_gates(net, "whole")
+    conv, total = net.blobs["conv"], net.blobs["sum"]
+    assert not conv.diff[conv.data <= 0].any()
+    assert conv.diff.any()
+    assert not total.diff[total.data <= 0].any()
+    assert total.diff[total.data > 0].all()
 
 
 def test_a_pool_that_somebody_wrote_says_nothing_of_its_input():

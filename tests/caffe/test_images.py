@@ -98,6 +98,12 @@ def test_oversample():
         io.oversample([image, image[1:]], (2, 2))
 
 
+@pytest.mark.parametrize("crop", [(0, 3), (3, 0), (5, 3), (3, 7)])
+def test_crops_that_no_image_has(crop):
+    with pytest.raises(ArrayError, match=rf"no crop of \({crop[0]}, {crop[1]}\) from \(4, 6\)"):
+        io.oversample([np.zeros((4, 6, 3))], crop)
+
+
 def ramp(channels):
     return np.tile(np.array([[0.0, 10.0], [20.0, 30.0]], np.float32)[..., None], channels)
 

@@ -1,5 +1,9 @@
 """Nets that multiply numbers of eight bits stay close to those of float32."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,6 +16,7 @@ from sparknet.native import has_int8
 from sparknet.proto import caffe_pb2, parse_net, read_model
 from tests.caffe.gradient import input_layer
 from tests.caffe.test_precision import convolution, distance, folded, layer, product, residual
+from tests.goldens import ROOT
 
 needs_int8 = pytest.mark.skipif(not has_int8(), reason="this processor has no int8")
 
@@ -341,3 +346,24 @@ def test_a_rare_large_value_is_clipped_by_mse():
     plain = Histogram()
     plain.note(np.random.default_rng(0).standard_normal(100_000))
     assert 2 < plain.clip("mse") <= plain.largest
+
+
+ELSEWHERE = """
+import warnings
+from sparknet.caffe import Net
+from sparknet.proto import parse_net
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    net = Net.from_proto(parse_net(''), 1, precision="int8")
+print(net.precision, *(str(one.message) for one in said), sep="|")
+"""
+
+
+def test_a_processor_without_int8_computes_in_float32_and_one_sentence_says_so():
+    environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX2", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", ELSEWHERE]
+    said = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == (
+        "float32|precision='int8' needs a processor with AVX-VNNI, AVX512_VNNI or AMX; "
+        "this one computes in float32"
+    )

@@ -107,6 +107,16 @@ def test_callbacks_see_what_comes_next():
     assert len(seen) == len(net.layers)
 
 
+def test_layers_in_python():
+    text = NET.replace(
+        'name: "tanh" type: "TanH"',
+        'name: "tanh" type: "Python" '
+        'python_param { module: "tests.caffe.user_layers" layer: "TimesTen" }',
+    )
+    actual = [build_net(keep, text).forward(data=IMAGE)["prob"] for keep in (True, False)]
+    np.testing.assert_allclose(actual[1], actual[0], rtol=1e-5)
+
+
 SCALE = "filler { type: 'uniform' min: 0.5 max: 2 }"
 
 

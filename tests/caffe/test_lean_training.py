@@ -1,4 +1,4 @@
-"""Nets whose blobs share memory give what nets give that keep them: in training the same bits."""
+"""Training whose blobs share memory gives the bits of training that keeps them, in less of it."""
 
 import numpy as np
 import pytest
@@ -12,8 +12,8 @@ from sparknet.errors import ArrayError, LayerError
 from sparknet.graph.records import set_batch
 from sparknet.proto import parse_net
 from tests.caffe.gradient import input_layer
-from tests.caffe.replay import keys, set_inputs, set_params
-from tests.caffe.test_random_nets import _close, _set_params, _values, drafts
+from tests.caffe.replay import keys, set_inputs, set_params, total_loss
+from tests.caffe.test_random_nets import _set_params, _values, drafts
 from tests.goldens import GOLDENS, index
 
 SHAPE = (4, 8, 12, 12)
@@ -201,6 +201,28 @@ def test_layers_in_python():
     check_same(*(solver_of(parse_net(text), keep) for keep in (True, False)))
 
 
+@pytest.mark.parametrize("name", [case["name"] for case in index("nets") if case["train_steps"]])
+def test_recorded_nets(name, monkeypatch):
+    monkeypatch.chdir(GOLDENS / "nets")
+    with np.load(f"{name}.npz") as arrays:
+        recorded = dict(arrays)
+    losses: list[list[float]] = []
+    solvers = []
+    for keep in (True, False):
+        solver = caffe.get_solver(f"{name}.solver.prototxt", keep_blobs=keep)
+        set_params(solver.net, recorded)
+        losses.append([])
+        for step in range(3):
+            for blob, values in keys(recorded, "train/in/"):
+                solver.net.blobs[blob].data[...] = values[step]
+            solver.step(1)
+            losses[-1].append(total_loss(solver.net))
+        solvers.append(solver)
+    assert losses[1] == losses[0]
+    kept, lean = (np.asarray(solver.net.flat_params) for solver in solvers)
+    np.testing.assert_array_equal(lean, kept)
+
+
 LAYERS = [case for case in index("layers") if case["phase"] == "TRAIN"]
 
 
@@ -229,43 +251,41 @@ def test_recorded_layers(case, monkeypatch):
         np.testing.assert_array_equal(np.asarray(lean.flat_diffs), np.asarray(kept.flat_diffs))
 
 
-@pytest.mark.parametrize("phase", [caffe.TRAIN, caffe.TEST], ids=["TRAIN", "TEST"])
 @settings(
-    max_examples=80,
+    max_examples=100,
     derandomize=True,
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
 )
-@given(d=drafts(), seed=st.integers(0, 2**32 - 1), data=st.data())
-def test_random_nets(phase, d, seed, data):
-    """The same bits in training; what convolutions take in for testing changes the last ones."""
+@given(drafts(), st.integers(0, 2**32 - 1), st.data())
+def test_random_nets(d, seed, data):
     rng = np.random.default_rng(seed)
     text = "\n".join([input_layer(name, shape) for name, shape in d.inputs.items()] + d.lines)
     note(text)
-    nets = [caffe.Net.from_proto(parse_net(text), phase, keep_blobs=keep) for keep in (True, False)]
-    _set_params(nets[0], rng)
-    nets[1].flat_params.copy_from(nets[0].flat_params)
-    names = [name for name in nets[0].blobs if "_split_" not in name]
+    kept, lean = (
+        caffe.Net.from_proto(parse_net(text), caffe.TRAIN, keep_blobs=keep)
+        for keep in (True, False)
+    )
+    _set_params(kept, rng)
+    lean.flat_params.copy_from(kept.flat_params)
+    names = [name for name in kept.blobs if "_split_" not in name]
     for _ in range(3):
         inputs = _values(d, rng)
         expected = data.draw(st.lists(st.sampled_from(names), max_size=2, unique=True))
         slopes = {
-            name: rng.standard_normal(nets[0].blobs[name].shape)
-            for name in nets[0].outputs
-            if not nets[0].blob_loss_weights[name]
+            name: rng.standard_normal(kept.blobs[name].shape)
+            for name in kept.outputs
+            if not kept.blob_loss_weights[name]
         }
         found = []
-        for net in nets:
-            found.append([*net.forward(blobs=expected, **inputs).values()])
-            if phase == caffe.TRAIN:
-                net.clear_param_diffs()
-                for name, slope in slopes.items():
-                    net.blobs[name].diff[...] = slope
-                found[-1] += [*net.backward(diffs=expected).values(), np.asarray(net.flat_diffs)]
+        for net in (kept, lean):
+            values = net.forward(blobs=expected, **inputs)
+            net.clear_param_diffs()
+            for name, slope in slopes.items():
+                net.blobs[name].diff[...] = slope
+            gradients = net.backward(diffs=expected)
+            found.append([*values.values(), *gradients.values(), np.asarray(net.flat_diffs)])
         for want, got in zip(*found, strict=True):
-            if phase == caffe.TRAIN:
-                np.testing.assert_array_equal(got, want)
-            else:
-                _close(text, got, want)
+            np.testing.assert_array_equal(got, want)
 
 
 @pytest.mark.parametrize(

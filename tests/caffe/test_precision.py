@@ -10,7 +10,8 @@ import pytest
 
 import sparknet.caffe as caffe
 from benchmarks.digits import TRAINED
-from sparknet.caffe.solvers import get_solver, solver_from_text
+from sparknet.caffe.solvers import SGDSolver, get_solver, solver_from_text
+from sparknet.errors import SpecError
 from sparknet.native import has_bf16, onednn_isa
 from sparknet.proto import caffe_pb2, parse_net, read_net, read_solver
 from tests.caffe.gradient import input_layer
@@ -294,27 +295,41 @@ def test_training_comes_as_far_and_is_the_same_each_time():
     assert loss == pytest.approx(expected, abs=0.02)
 
 
+@pytest.mark.parametrize("make", [caffe.Net.from_proto, SGDSolver, caffe.Net])
+def test_other_precisions_are_refused(make, tmp_path):
+    net = tmp_path / "net.prototxt"
+    net.write_text(input_layer("data", (1, 2)))
+    solver = tmp_path / "solver.prototxt"
+    solver.write_text(f'net: "{net}" base_lr: 1 lr_policy: "fixed"')
+    words = {caffe.Net.from_proto: (parse_net(net.read_text()),), SGDSolver: (str(solver),)}
+    with pytest.raises(
+        SpecError, match="precision must be 'float32', 'tf32', 'bf16' or 'int8'; it is 'half'"
+    ):
+        make(*words.get(make, (str(net), caffe.TEST)), precision="half")
+
+
 ELSEWHERE = """
 import warnings
 from sparknet.caffe import Net
-from sparknet.proto import parse_net
+from sparknet.proto import caffe_pb2, parse_net, read_net, read_solver
 with warnings.catch_warnings(record=True) as said:
     warnings.simplefilter("always")
-    net = Net.from_proto(parse_net(''), 1, precision="{}")
+    net = Net.from_proto(parse_net(''), precision="bf16")
 print(net.precision, *(str(one.message) for one in said), sep="|")
 """
 
 
-@pytest.mark.parametrize(
-    ("precision", "needed"),
-    [("bf16", "AVX512_BF16 or AMX"), ("int8", "AVX-VNNI, AVX512_VNNI or AMX")],
-)
-def test_a_processor_without_it_computes_in_float32_and_one_sentence_says_so(precision, needed):
+def test_a_processor_without_bfloat16_computes_in_float32_and_one_sentence_says_so():
     environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX2", "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", ELSEWHERE.format(precision)]
-    said = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert said.stdout.strip() == (
-        f"float32|precision='{precision}' needs a processor with {needed}; "
+    said = subprocess.run(
+        [sys.executable, "-c", ELSEWHERE],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    assert said == (
+        "float32|precision='bf16' needs a processor with AVX512_BF16 or AMX; "
         "this one computes in float32"
     )
 

@@ -53,6 +53,21 @@ def test_parameters_are_views_of_one_buffer():
     np.testing.assert_allclose(net.forward(data=images())["ip"], before + 1, rtol=1e-6)
 
 
+def test_a_view_of_a_blob_follows_every_pass_and_is_read_by_the_next():
+    net = make()
+    conv, data = net.blobs["conv"].data, net.blobs["data"].data
+    data[...] = images()
+    first = net.forward()["ip"].copy()
+    assert conv.min() == 0 < conv.max()
+    seen = conv.copy()
+    data[...] = images(1)
+    net.forward()
+    assert not np.array_equal(conv, seen)
+    conv[...] = seen
+    assert net.blobs["conv"].data.ctypes.data == conv.ctypes.data
+    np.testing.assert_allclose(net.forward(start="ip")["ip"], first, rtol=1e-6)
+
+
 def test_a_view_outlives_its_net():
     net = make()
     net.forward(data=images())

@@ -18,6 +18,16 @@ layer { name: "two" type: "InnerProduct" bottom: "a" top: "b" param { name: "w" 
 """
 
 
+@pytest.mark.parametrize("suffix", [".caffemodel", ".caffemodel.h5"])
+def test_save_and_load(suffix, tmp_path):
+    net, path = make(), str(tmp_path / f"net{suffix}")
+    net.save(path)
+    other = caffe.Net.from_proto(parse_net(TEXT), caffe.TEST, seed=2)
+    assert not np.array_equal(np.asarray(other.flat_params), np.asarray(net.flat_params))
+    other.copy_from(path)
+    np.testing.assert_array_equal(np.asarray(other.flat_params), np.asarray(net.flat_params))
+
+
 @pytest.mark.parametrize("name", ["net.h5", "net.weights", "net"])
 def test_hdf5_by_its_own_names(name, tmp_path):
     net, path = make(), str(tmp_path / name)

@@ -70,6 +70,28 @@ def test_one_seed_one_mask_for_any_number_of_threads():
     assert not np.array_equal(one[0], one[1])
 
 
+@pytest.mark.parametrize("channels", [16, 20])
+def test_behind_a_convolution(channels):
+    text = (
+        'layer { name: "conv" type: "Convolution" bottom: "x" top: "c" convolution_param { '
+        f"num_output: {channels} kernel_size: 3 "
+        'weight_filler { type: "gaussian" std: 0.4 } } }\n'
+        + layer(0.4, "c")
+        + 'layer { name: "conv2" type: "Convolution" bottom: "y" top: "z" convolution_param { '
+        'num_output: 2 kernel_size: 1 weight_filler { type: "gaussian" std: 1 } } }\n'
+    )
+    net = build(text, {"x": np.random.default_rng(1).normal(size=(3, 4, 9, 8))})
+    net.forward()
+    net.blobs["z"].diff[...] = 1
+    net.backward()
+    c, y = np.array(net.blobs["c"].data), np.array(net.blobs["y"].data)
+    kept = y != 0
+    assert abs(kept.mean() - 0.6) < 6 * np.sqrt(0.24 / y.size)
+    np.testing.assert_allclose(y, kept * c / np.float32(0.6), rtol=1e-6)
+    want = kept * np.array(net.blobs["y"].diff) / np.float32(0.6)
+    np.testing.assert_allclose(net.blobs["c"].diff, want, rtol=1e-6)
+
+
 @pytest.mark.parametrize("kind", ["Dropout", "SpatialDropout"])
 @pytest.mark.parametrize(("phase", "drops"), [(caffe.TRAIN, 1), (caffe.TEST, 1), (caffe.TEST, 0)])
 def test_in_place_behind_any_layout(kind, phase, drops):

@@ -70,6 +70,26 @@ def test_spatial_dropout_drops_whole_channels():
     same(passes(text, {"x": x}, phase=1)[0], x, 0, 0)
 
 
+@pytest.mark.parametrize("phase", [0, 1])
+def test_spatial_dropout_in_place_behind_a_convolution(phase):
+    """A convolution leaves its values in blocks of channels."""
+    conv = (
+        'layer { name: "conv" type: "Convolution" bottom: "x" top: "c" '
+        "convolution_param { num_output: 16 kernel_size: 3 } }\n"
+    )
+    drop = 'layer { name: "drop" type: "SpatialDropout" bottom: "c" top: "c" }\n'
+    x, weights = draw(2, 16, 7, 7), draw(16, 16, 3, 3, seed=1)
+    found = []
+    for text in (conv, conv + drop):
+        net = build(text, {"x": x}, phase=phase)
+        set_params(net, {"conv": [weights, np.zeros(16, np.float32)]})
+        net.forward()
+        found.append(net.blobs["c"].data.copy())
+    want, got = found
+    by = 1 if phase else np.where(got.any((2, 3), keepdims=True), 2, 0)
+    same(got, want * by, 1e-5, 1e-5)
+
+
 @pytest.mark.parametrize("kind", ["Dropout", "SpatialDropout"])
 @pytest.mark.parametrize("top", ["x", "y"])
 def test_scale_train_false(kind, top):
