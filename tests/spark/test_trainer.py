@@ -160,6 +160,11 @@ def test_a_net_that_is_given_stays_as_it_is(session):
     assert np.abs(flat(trained) - before).max() > 0.01
 
 
+def test_epochs_are_counted_from_the_records(session):
+    trained = Trainer(solver(), workers=2, epochs=3).fit(frame(session, 200))
+    assert trained.outcome.iteration == 3 * 200 // (2 * 20)
+
+
 def test_what_a_worker_says_reaches_the_driver(session):
     wrong = frame(session, 50).selectExpr("data", "17 as label")
     said = r"column 'label' holds 17, which is no class: .* \(partition \d, row \d+ of the training"
@@ -245,6 +250,20 @@ def test_a_later_run_goes_on_from_the_newest_snapshot(session, tmp_path):
     alone = replace(trainer, workers=1, steps=70).fit(data, resume=True)
     assert [event["iteration"] for event in events(alone, "round")] == [65, 70]
     assert alone.outcome.samples == 7 * trained.outcome.samples / 6
+
+
+def test_patience_leaves_the_best_weights(session):
+    """Held-out labels that are all wrong: the more it learns, the worse; the first is the best."""
+    data = frame(session, 200)
+    wrong = frame(session, 100, seed=1).selectExpr("data", "(label + 1) % 4 AS label")
+    trainer = Trainer(solver(), validate_every=1, patience=2, metric="loss")
+    trained = trainer.fit(data, validation=wrong)
+    first = Trainer(solver(steps=10), validate_every=1).fit(data, validation=wrong)
+    outcome = trained.outcome
+    assert (outcome.reason, outcome.iteration, outcome.best) == ("patience", 30, 10)
+    assert events(trained, "stop")[0]["best"] == 10
+    assert outcome.metrics == first.outcome.metrics
+    np.testing.assert_array_equal(flat(trained), flat(first))
 
 
 def test_a_listener_that_fails_ends_the_run(session):
