@@ -112,6 +112,7 @@ class Netlist:
     """Tops of Slice that no reader has been given yet."""
     _names: set[str] = field(default_factory=set)
     _numbers: dict[str, int] = field(default_factory=dict)
+    """The last number that `unique` put behind each name."""
 
     def add(
         self,
